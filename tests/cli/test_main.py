@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from penstock.cli._main import LAST_SECONDS
+from penstock.cli._running import LAST_SECONDS
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock, python
 
@@ -61,6 +61,23 @@ def test_an_error_is_one_line_with_status_1(
     assert err.startswith("penstock: ")
     assert err.count("\n") == 1
     assert message in err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["cart"]], ids=" ".join)
+def test_help_and_mistakes_import_neither_trio_nor_a_plugin(arguments: list[str]) -> None:
+    """They are the first that a user sees, and trio takes longer than all the rest."""
+    code = (
+        "import sys\n"
+        "from penstock.cli import main\n"
+        "try:\n"
+        f"    main({arguments!r})\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "sys.exit('trio' in sys.modules)"
+    )
+    with python("-c", code) as program:
+        program.communicate(timeout=60)
+    assert program.returncode == 0
 
 
 STUBBORN = """

@@ -1,16 +1,15 @@
 """Commands that plugins add to the command line."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from penstock.cli import main
-from penstock.cli._main import COMMANDS
-from penstock.spi._command import OWN_COMMANDS
 from tests.spi._helpers import Shelf
 
 HELLO = """
-from penstock.spi import Command, hookimpl
+from penstock.spi import Command
 
 def arguments(parser):
     parser.add_argument("whom")
@@ -20,20 +19,25 @@ async def run(options):
     print("hello", options.whom)
     return 3
 
-@hookimpl
-def penstock_commands():
-    return [Command(name={name!r}, summary="say hello", arguments=arguments, run=run)]
+HELLO = Command(description="Say hello.", arguments=arguments, run=run)
 """
 
 
+class Commands(Shelf):
+    """A shelf of distributions that add a command."""
+
+    def add(
+        self, distribution: str, code: str | None = None, *, name: str = "hello", fault: str = ""
+    ) -> None:
+        """Install a distribution whose command is `HELLO` of its module."""
+        code = HELLO.format(fault=fault) if code is None else code
+        self.install(distribution, code, entry=f"{name}:HELLO", group="penstock_commands")
+
+
 @pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """A folder whose distributions are found as if they were installed."""
-    return Shelf(tmp_path, monkeypatch)
-
-
-def _hello(name: str = "hello", fault: str = "") -> str:
-    return HELLO.format(name=name, fault=fault)
+    return Commands(tmp_path, monkeypatch)
 
 
 def _refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -43,84 +47,113 @@ def _refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err
 
 
+def _help(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--help"])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
 def test_a_command_of_a_plugin_runs_and_is_in_the_help(
-    shelf: Shelf, capsys: pytest.CaptureFixture[str]
+    shelf: Commands, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With its arguments, and with its status."""
-    shelf.install("acme", _hello())
+    shelf.add("acme")
     assert main(["hello", "you"]) == 3
     assert capsys.readouterr().out == "hello you\n"
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert "say hello" in capsys.readouterr().out
+    assert "hello" in _help(capsys)
+    assert "Say hello." in _help(capsys, "hello")
     assert main(["plugins"]) == 0
-    assert "command hello" in capsys.readouterr().out
+    assert "acme 1.0" in (text := capsys.readouterr().out)
+    assert "command hello" in text
 
 
-def test_the_own_commands_import_no_plugin(shelf: Shelf) -> None:
+def test_the_help_imports_no_plugin(shelf: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    """The metadata has the name of the command, and of its distribution."""
+    shelf.add("acme", "raise RuntimeError")
+    text = _help(capsys)
+    assert "of acme" in text
+    assert "acme" not in sys.modules
+
+
+def test_the_own_commands_import_no_plugin(
+    shelf: Commands, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A broken plugin neither disturbs nor delays them."""
-    shelf.install("acme", "raise RuntimeError")
-    with pytest.raises(SystemExit) as ended:
-        main(["cat", "--help"])
-    assert ended.value.code == 0
+    shelf.add("acme", "raise RuntimeError")
+    assert _help(capsys, "cat")
+    assert "acme" not in sys.modules
 
 
 def test_an_unknown_command_names_the_known_ones(
-    shelf: Shelf, capsys: pytest.CaptureFixture[str]
+    shelf: Commands, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And the plugins that were left out, because one of them may have it."""
-    shelf.install("acme", _hello())
-    shelf.install("broken", "raise RuntimeError('no such library')")
+    """And the commands that were left out, because one of them may be meant."""
+    shelf.add("acme")
+    shelf.add("bcme", name="Hello World")
     text = _refused(["hullo"], capsys)
     assert "no command 'hullo'; there are: serve, cat," in text
     assert ", hello. Plugins add others. These plugins have problems:" in text
-    assert "plugin 'broken' cannot be loaded: RuntimeError: no such library" in text
+    assert "plugin 'bcme' has a command 'Hello World', which is left out; allowed are" in text
 
 
 def test_a_name_that_two_plugins_claim_goes_to_neither(
-    shelf: Shelf, capsys: pytest.CaptureFixture[str]
+    shelf: Commands, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Both are named, as for every other offer."""
-    shelf.install("acme", _hello())
-    shelf.install("bcme", _hello())
+    shelf.add("acme")
+    shelf.add("bcme")
     text = _refused(["hello", "you"], capsys)
     assert "no command 'hello'; acme and bcme both claim it" in text
 
 
 def test_the_name_of_an_own_command_goes_to_no_plugin(
-    shelf: Shelf, capsys: pytest.CaptureFixture[str]
+    shelf: Commands, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The plugin is reported, and the command is penstock's own."""
-    assert tuple(COMMANDS) == OWN_COMMANDS
-    shelf.install("acme", _hello(name="ls"))
+    shelf.add("acme", name="ls")
     assert main(["plugins"]) == 1
     assert "plugin 'acme' claims the command 'ls'" in capsys.readouterr().out
+    assert "list what a service offers" in _help(capsys)
+
+
+def test_a_command_can_be_disabled(
+    shelf: Commands, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name of its distribution, as any plugin."""
+    shelf.add("acme")
+    monkeypatch.setenv("PENSTOCK_DISABLE_PLUGINS", "acme")
+    assert "no command 'hello'" in _refused(["hello", "you"], capsys)
+    assert main(["plugins"]) == 0
+    assert "no such plugin" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        (_hello(name="Hello World"), "'Hello World' as a name; allowed are small letters"),
-        (_hello().replace("[Command", "[str) or (Command"), "each must be a Command"),
-        (_hello().replace("return [Command", "raise KeyError('x'); [Command"), "KeyError"),
+        ("HELLO = 'hello'", "'hello' as the command 'hello'; its entry point must name a Command"),
+        ("HELLO = __import__('no_such_library')", "cannot be loaded: ModuleNotFoundError"),
+        ("import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3"),
+        ("", "cannot be loaded: AttributeError"),
     ],
 )
-def test_a_wrong_offer_leaves_the_plugin_out(
-    shelf: Shelf, capsys: pytest.CaptureFixture[str], code: str, says: str
+def test_a_broken_command_says_why(
+    shelf: Commands, capsys: pytest.CaptureFixture[str], code: str, says: str
 ) -> None:
-    """And says why, as for every other offer."""
-    shelf.install("acme", code.replace("[str) or (Command(", "[str] or [Command("))
+    """When it is run, and in the list of plugins."""
+    shelf.add("acme", code)
+    text = _refused(["hello", "you"], capsys)
+    assert "the plugin 'acme' of this command" in text
+    assert says in text
     assert main(["plugins"]) == 1
     assert says in capsys.readouterr().out
 
 
 def test_arguments_that_raise_are_an_error_of_that_command(
-    shelf: Shelf, capsys: pytest.CaptureFixture[str]
+    shelf: Commands, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The help of `penstock` stays whole."""
-    shelf.install("acme", _hello(fault="raise RuntimeError('broken')"))
+    shelf.add("acme", fault="raise RuntimeError('broken')")
     text = _refused(["hello", "you"], capsys)
     assert "the plugin of this command raised RuntimeError('broken') for its arguments" in text
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    assert ended.value.code == 0
+    assert _help(capsys)

@@ -61,8 +61,8 @@ def test_a_plugin_has_the_shape_that_all_plugins_have() -> None:
 
 
 def test_a_plugin_is_found_by_its_entry_point() -> None:
-    """Its name begins with `penstock-`, and it has one entry point in the group `penstock`,
-    which leads to its package.
+    """Its name begins with `penstock-`, and its entry points lead to its package: the one of its
+    hooks, those of its commands, or both.
     """
     projects = {folder: _project(folder) for folder in FOLDERS}
     refuse(
@@ -73,13 +73,19 @@ def test_a_plugin_is_found_by_its_entry_point() -> None:
         ),
         "rename to penstock-...:",
     )
-    entries = {
-        folder: list(projects[folder]["entry-points"]["penstock"].values()) for folder in FOLDERS
-    }
-    refuse(
-        (folder for folder, values in entries.items() if values != [_package(folder).name]),
-        "correct the entry point of:",
-    )
+    for folder in FOLDERS:
+        package, groups = _package(folder).name, projects[folder]["entry-points"]
+        hooks = list(groups.get("penstock", {}).values())
+        commands = groups.get("penstock_commands", {}).values()
+        refuse(
+            (value for value in hooks if hooks != [package]),
+            f"{folder} has one entry point for hooks, which is its package:",
+        )
+        refuse(
+            (value for value in commands if not value.startswith(f"{package}.")),
+            f"{folder} has commands of its own package:",
+        )
+        assert hooks or commands, f"{folder} has no entry point"
 
 
 def test_each_dependency_of_a_plugin_has_a_lower_bound() -> None:

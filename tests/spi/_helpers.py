@@ -35,8 +35,11 @@ class Shelf:
         entry: str | None = None,
         module: str | None = None,
         version: str = "1.0",
+        group: str = "penstock",
     ) -> None:
-        """Install a distribution with one module and an entry point called `entry`."""
+        """Install a distribution with one module and an entry point called `entry`, which may name
+        an object of the module: ``hello:HELLO``.
+        """
         self._seen.add(distribution)
         module = module or distribution.replace("-", "_")
         (self.folder / f"{module}.py").write_text(code, encoding="utf-8")
@@ -45,8 +48,9 @@ class Shelf:
         (info / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8"
         )
+        name, colon, attribute = (entry or distribution).partition(":")
         (info / "entry_points.txt").write_text(
-            f"[penstock]\n{entry or distribution} = {module}\n", encoding="utf-8"
+            f"[{group}]\n{name} = {module}{colon}{attribute}\n", encoding="utf-8"
         )
         importlib.invalidate_caches()
         # After the test, monkeypatch restores sys.modules.

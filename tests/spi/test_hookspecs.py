@@ -11,11 +11,11 @@ from penstock.spi._hookspecs import GROUP
 HOOKS = [name for name in dir(_hookspecs) if name.startswith("penstock_")]
 
 
-def test_there_are_seventeen_hooks() -> None:
-    """Seven that offer something, one that says what is read, eight that observe, and one that is
+def test_there_are_sixteen_hooks() -> None:
+    """Six that offer something, one that says what is read, eight that observe, and one that is
     asked for taps.
     """
-    assert len(HOOKS) == 17
+    assert len(HOOKS) == 16
 
 
 @pytest.mark.parametrize("name", HOOKS)

@@ -240,7 +240,9 @@ def test_a_penstock_that_is_not_installed_is_reported(monkeypatch: pytest.Monkey
     """Imported from a folder it has no entry points, and so no transports:
     the error says to install it.
     """
-    monkeypatch.setattr(_registry, "find_plugins", lambda: Finding(plugins=(), unreadable=()))
+    monkeypatch.setattr(
+        _registry, "find_plugins", lambda: Finding(plugins=(), commands=(), unreadable=())
+    )
     registry = build_registry(environ={})
     message = (
         "! the plugins of penstock itself were not found: penstock is imported from a folder; "

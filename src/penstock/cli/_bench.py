@@ -12,8 +12,6 @@ from time import perf_counter
 from penstock.api import UsageError
 from penstock.runtime import Service, connect, serve
 
-HELP = "measure elements per second on this machine"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

@@ -33,8 +33,6 @@ from penstock.core import Stream
 from penstock.reader import DEFAULT_DEMAND
 from penstock.runtime import position_at, subscribe
 
-HELP = "write a publisher's elements to standard output"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

@@ -22,8 +22,6 @@ from penstock.cli._screen import Screen
 from penstock.cli._standard_files import check_output
 from penstock.logs import DiskLog, Exported, Loss, check_file, exported, salvage
 
-HELP = "check, export, salvage or back up the file of a log"
-
 _CHECK: Final = """\
 Read each element of a log and compare it with its checksum, and list its named readers. The status
 is 1 if the log is damaged; then what can be read and what was lost is printed.

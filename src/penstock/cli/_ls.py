@@ -21,8 +21,6 @@ from penstock.cli._transports import permitted_transports, transports_argument
 from penstock.runtime import DESCRIPTION, subscribe
 from penstock.spi import parse_url
 
-HELP = "list what a service offers"
-
 MOST: Final = 10_000
 """Entries that are read, at most: a server could send them without end."""
 

@@ -1,15 +1,15 @@
 """List the installed plugins: each with its version and its offers, and the reason
-if it was left out.
+if it was left out. The commands that plugins add are in the list, too.
 """
 
 import argparse
 import sys
 
+import attrs
 import trio
 
-from penstock.spi import build_registry
-
-HELP = "list plugins, and the reason if one was left out"
+from penstock.cli._main import COMMANDS
+from penstock.spi import build_registry, find_commands
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -19,6 +19,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
 async def run(_options: argparse.Namespace) -> int:
     """Print the list. The exit status is 1 if a plugin has a problem."""
     await trio.lowlevel.checkpoint()
-    registry = build_registry()
-    sys.stdout.write(f"{registry.describe()}\n")
-    return 1 if registry.problems else 0
+    registry, offered = build_registry(), find_commands(COMMANDS)
+    reports = tuple(each.report() for each in offered.by_name.values())
+    whole = attrs.evolve(
+        registry,
+        plugins=(*registry.plugins, *reports),
+        problems=(*registry.problems, *offered.problems),
+    )
+    sys.stdout.write(f"{whole.describe()}\n")
+    return 1 if whole.problems or any(report.reason for report in reports) else 0

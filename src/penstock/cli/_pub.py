@@ -30,8 +30,6 @@ MAX_LINE = Limits().max_element
 It also bounds the incomplete line that is kept in memory.
 """
 
-HELP = "publish the lines of standard input"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

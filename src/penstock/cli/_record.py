@@ -13,8 +13,6 @@ from typing import NoReturn
 from penstock.api import UsageError
 from penstock.recording import DETAIL, RECORD, SAMPLE, Recorder
 
-HELP = "run a program and record the signals of its streams"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

@@ -46,8 +46,6 @@ from penstock.workers import (
     taken_from,
 )
 
-HELP = "serve the publishers of a Python module"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""

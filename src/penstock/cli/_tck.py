@@ -16,8 +16,6 @@ from penstock.api import UsageError
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.cli._transports import permitted_transports, transports_argument
 
-HELP = "check a server of RS.io or ReactiveSocket from outside"
-
 NOT_INSTALLED: Final = (
     "penstock tck: the checks are in the distribution penstock-tck; install it with: pip install "
     "penstock-tck\n"

@@ -8,16 +8,19 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import trio
-
 
 def version_text() -> str:
     """Return the line that ``--version`` prints."""
+    versions = f"Python {platform.python_version()}, trio {_version('trio')}"
+    return f"penstock {_version('penstock')} ({versions})"
+
+
+def _version(distribution: str) -> str:
+    # By the metadata: an import takes longer.
     try:
-        installed = version("penstock")
+        return version(distribution)
     except PackageNotFoundError:  # a folder on the path, without its metadata
-        installed = "unknown"
-    return f"penstock {installed} (Python {platform.python_version()}, trio {trio.__version__})"
+        return "unknown"
 
 
 class ShowVersion(argparse.Action):

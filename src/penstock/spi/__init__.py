@@ -31,6 +31,7 @@ from penstock.spi._events import (
 from penstock.spi._factory import Factory
 from penstock.spi._fields import decode_credentials, encode_credentials
 from penstock.spi._hookspecs import hookimpl
+from penstock.spi._offered_commands import OfferedCommand, OfferedCommands, find_commands
 from penstock.spi._options import TransportOptions
 from penstock.spi._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
 from penstock.spi._reconnect_policy import Reconnect
@@ -141,6 +142,8 @@ __all__ = [
     "HostedSubscription",
     "Listener",
     "MessageConnection",
+    "OfferedCommand",
+    "OfferedCommands",
     "Outcome",
     "PeerIdentity",
     "PeerStatistics",
@@ -179,6 +182,7 @@ __all__ = [
     "check_permitted",
     "decode_credentials",
     "encode_credentials",
+    "find_commands",
     "hookimpl",
     "listen_tcp",
     "listen_unix",

@@ -1,7 +1,7 @@
 """A command of the command line, as a plugin offers it: ``penstock NAME …``."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -9,25 +9,18 @@ if TYPE_CHECKING:
     # Not at run time: only the command line reads arguments, and each program imports this file.
     import argparse
 
-OWN_COMMANDS: Final = ("serve", "cat", "ls", "pub", "plugins", "log", "record", "bench", "tck")
-"""The names of penstock's own commands, which no plugin gets."""
-
 
 @attrs.frozen(kw_only=True)
 class Command:
-    """A command that a plugin adds to the program `penstock`."""
-
-    name: str
-    """Lower-case letters, digits, '.' and '-'."""
-
-    summary: str
-    """One line, for ``penstock --help``."""
+    """A command that a plugin adds to the program `penstock`. Its name is that of its entry point
+    in the group ``penstock_commands``.
+    """
 
     description: str = ""
     """For ``penstock NAME --help``."""
 
     arguments: Callable[["argparse.ArgumentParser"], None]
-    """Declares the arguments. Called only if the user runs this command."""
+    """Declares the arguments."""
 
     run: Callable[["argparse.Namespace"], Awaitable[int]]
     """Runs the command on trio, and returns the exit status. SIGINT and SIGTERM cancel it."""

@@ -22,7 +22,6 @@ import pluggy
 
 from penstock.api import PluginError
 from penstock.spi import _hookspecs
-from penstock.spi._command import Command
 from penstock.spi._events import OBSERVER_HOOKS, Event
 from penstock.spi._factory import Factory
 from penstock.spi._hookspecs import GROUP
@@ -55,7 +54,6 @@ class Contribution:
     dialects: tuple[Factory, ...]
     encodings: tuple[Factory, ...]
     extensions: tuple[Factory, ...]
-    commands: tuple[Command, ...]
     reads: tuple[Fact, ...]
     observers: tuple[tuple[str, Callable[[Event], object]], ...]
 
@@ -92,7 +90,6 @@ def examine(
             hooks.offers("penstock_extensions", Factory),
             lambda factory: _check_id(factory, is_own=is_own),
         ),
-        commands=_checked(hooks.offers("penstock_commands", Command), _check_name),
         observers=tuple(hooks.observers()),
     )
     _check_claims(contribution)
@@ -107,8 +104,6 @@ def claims_of(contribution: Contribution) -> Iterator[tuple[str, str | int, obje
         yield from (("source", scheme, source) for scheme in source.schemes)
     for serializer in contribution.serializers:
         yield "serializer", serializer.name, serializer
-    for command in contribution.commands:
-        yield "command", command.name, command
     for kind, factories in (
         ("dialect", contribution.dialects),
         ("encoding", contribution.encodings),
@@ -229,7 +224,7 @@ def _check_serializer(serializer: Serializer) -> None:
     _check_word(getattr(serializer, "name", None), "name of a serializer")
 
 
-def _check_name(offer: Factory | Command) -> None:
+def _check_name(offer: Factory) -> None:
     _check_word(offer.name, "name")
 
 

@@ -23,6 +23,9 @@ import attrs
 from penstock.spi._hookspecs import GROUP
 from penstock.spi._one_line import one_line
 
+COMMANDS: Final = "penstock_commands"
+"""The group of the entry points that are commands of the command line."""
+
 DISABLE: Final = "PENSTOCK_DISABLE_PLUGINS"
 """The environment variable that disables plugins."""
 
@@ -47,38 +50,45 @@ class Found:
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """The plugins that are installed, and the distributions whose metadata cannot be read,
-    each with the reason.
+    """The plugins that are installed, their commands, and the distributions whose metadata cannot
+    be read, each with the reason.
     """
 
     plugins: tuple[Found, ...]
+    commands: tuple[Found, ...]
     unreadable: tuple[tuple[str, str], ...]
 
 
 def find_plugins() -> Finding:
     """Find every installed plugin: penstock's own first, then the others by name."""
-    found: dict[tuple[str, str], Found] = {}
+    found: dict[tuple[str, str, str], Found] = {}
     unreadable = []
     for distribution in distributions():
         try:
             for each in _plugins_of(distribution):
                 # The first on the path hides later ones of the same name, as it does for imports.
-                found.setdefault((each.distribution, each.name), each)
+                found.setdefault((each.point.group, each.distribution, each.name), each)
         # The boundary to metadata of other distributions: it may be damaged in any way, and
         # importlib.metadata has no error for that.
         except Exception as error:
             unreadable.append((_name_or_question_mark(distribution), one_line(error)))
     order = sorted(found.values(), key=lambda each: (not each.is_own, each.name, each.distribution))
-    return Finding(plugins=tuple(order), unreadable=tuple(sorted(unreadable)))
+    return Finding(
+        plugins=tuple(each for each in order if each.point.group == GROUP),
+        commands=tuple(each for each in order if each.point.group == COMMANDS),
+        unreadable=tuple(sorted(unreadable)),
+    )
 
 
 def _plugins_of(distribution: Distribution) -> Iterator[Found]:
     # A search in the text first: a distribution without plugins is not parsed,
     # so damage in it cannot disturb.
-    if f"[{GROUP}]" not in (distribution.read_text("entry_points.txt") or ""):
+    declared = distribution.read_text("entry_points.txt") or ""
+    groups = [group for group in (GROUP, COMMANDS) if f"[{group}]" in declared]
+    if not groups:
         return
     name, version = _name_of(distribution), _field(distribution, "Version")
-    for point in distribution.entry_points.select(group=GROUP):
+    for point in (each for each in distribution.entry_points if each.group in groups):
         yield Found(name=point.name, distribution=name, version=version, point=point)
 
 

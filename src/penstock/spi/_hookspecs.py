@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 import pluggy
 
 from penstock.api import SignalTap
-from penstock.spi._command import Command
 from penstock.spi._events import (
     ConnectionClosed,
     ConnectionOpened,
@@ -109,15 +108,6 @@ def penstock_extensions() -> Iterable[Factory]:  # type: ignore[empty-body]  # a
     returns an `Extension`. If it raises, or if the extension claims a code that another one has,
     this is reported and the extension is left out. `Extension.open` is called for each connection
     on which both sides have the extension.
-    """
-
-
-@_spec
-def penstock_commands() -> Iterable[Command]:  # type: ignore[empty-body]  # a specification
-    """Commands of the command line: ``penstock NAME …``, one object each. Since 0.1.
-
-    Called once for each registry. A name that two plugins claim goes to neither of them, and the
-    names of penstock's own commands go to no plugin.
     """
 
 

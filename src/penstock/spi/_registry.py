@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from penstock.api import PluginError, UsageError
-from penstock.spi._command import OWN_COMMANDS, Command
 from penstock.spi._events import Event, Events
 from penstock.spi._examine import Contribution, claims_of, examine
 from penstock.spi._factory import Factory
@@ -127,9 +126,6 @@ class Registry:
 
     problems: tuple[Problem, ...]
     """The problems of plugins, in the order in which they were found."""
-
-    commands: Mapping[str, Command] = attrs.field(factory=lambda: MappingProxyType({}))
-    """By name: commands of the command line that plugins add."""
 
     contested: Mapping[tuple[str, str | int], tuple[str, ...]] = attrs.field(
         factory=lambda: MappingProxyType({})
@@ -251,7 +247,7 @@ class _Builder:
         for each in finding.plugins:
             self._add_found(each, is_disabled=disabled.covers(each))
         self._check_own(finding.plugins)
-        for name in disabled.unknown(finding.plugins):
+        for name in disabled.unknown((*finding.plugins, *finding.commands)):
             self._report_problem("", f"{DISABLE} names {name!r}, but no such plugin is installed")
 
     def _add_found(self, found: Found, *, is_disabled: bool) -> None:
@@ -323,13 +319,7 @@ class _Builder:
             raise PluginError("has the name of another plugin, which came first")
 
     def finish(self) -> Registry:
-        # The command line has its own commands itself. Their names are claimed here, so that a
-        # plugin that claims one is reported.
-        own = [
-            NameClaim(plugin=OWN_DISTRIBUTION, is_own=True, kind="command", name=name, offer=None)
-            for name in OWN_COMMANDS
-        ]
-        settlement = settle([*own, *self._claims])
+        settlement = settle(self._claims)
         for plugin, message in settlement.problems:
             self._report_problem(plugin, message)
         return Registry(
@@ -339,7 +329,6 @@ class _Builder:
             dialects=_table(settlement.granted, "dialect"),
             encodings=_table(settlement.granted, "encoding"),
             extensions=_table(settlement.granted, "extension"),
-            commands=_table(settlement.granted, "command"),
             reads=frozenset(self._reads),
             events=Events.of(self._observers),
             plugins=tuple(self._reports),
@@ -349,12 +338,7 @@ class _Builder:
 
 
 def _table(granted: Mapping[ClaimKey, object], kind: str) -> Mapping[str, Any]:
-    # Penstock's own commands are claims without an offer: they only hold their names.
-    rows = {
-        str(name): offer
-        for (claimed, name), offer in granted.items()
-        if claimed == kind and offer is not None
-    }
+    rows = {str(name): offer for (claimed, name), offer in granted.items() if claimed == kind}
     return MappingProxyType(dict(sorted(rows.items())))
 
 

@@ -5,7 +5,6 @@ recorded signals. `session` makes a Spark session, or says what is missing for o
 import this package, so it starts no trio run.
 """
 
-from penstock_spark._hooks import penstock_commands
 from penstock_spark._session import session
 
-__all__ = ["penstock_commands", "session"]
+__all__ = ["session"]

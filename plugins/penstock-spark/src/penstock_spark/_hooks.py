@@ -1,4 +1,4 @@
-"""The hooks of this plugin: the command ``penstock audit``.
+"""What this plugin offers: the command ``penstock audit``.
 
 Spark's workers import this package too, so neither trio nor the audit is imported before the
 command runs.
@@ -6,22 +6,7 @@ command runs.
 
 import argparse
 
-from penstock.spi import Command, hookimpl
-
-
-@hookimpl
-def penstock_commands() -> list[Command]:
-    """``audit``."""
-    return [
-        Command(
-            name="audit",
-            summary="judge recorded signals, on Apache Spark",
-            description=DESCRIPTION,
-            arguments=_arguments,
-            run=_run,
-        )
-    ]
-
+from penstock.spi import Command
 
 DESCRIPTION = """\
 Judge the signals that `penstock record` has kept in DIR: which rules of Reactive Streams were
@@ -43,3 +28,7 @@ async def _run(options: argparse.Namespace) -> int:
     from penstock_spark._command import run  # the same
 
     return await run(options)
+
+
+AUDIT = Command(description=DESCRIPTION, arguments=_arguments, run=_run)
+"""``penstock audit``."""
