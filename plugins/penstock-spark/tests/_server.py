@@ -7,10 +7,12 @@ which value belongs where.
 
 import argparse
 import contextlib
+import itertools
 import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from penstock.logs import Log
 
 AT_ONCE = 20_000
 STREAM = "orders"
+FIRST_TIME = 1_782_900_000
+"""2026-07-01T10:00:00Z: the time of the first elements of a server with --minutes."""
 
 
 def element_at(kind: str, partition: int, position: int) -> bytes:
@@ -58,11 +62,11 @@ def _arrow_rows(first: int) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-async def fill(log: Log, kind: str, count: int) -> None:
+async def fill(log: Log, kind: str, count: int, at_once: int = AT_ONCE) -> None:
     """Append up to `count` elements to each partition; elements that are there stay."""
     for index, partition in enumerate(log.partitions):
-        for first in range(log.latest()[partition], count, AT_ONCE):
-            last = min(first + AT_ONCE, count)
+        for first in range(log.latest()[partition], count, at_once):
+            last = min(first + at_once, count)
             await log.append(
                 [element_at(kind, index, position) for position in range(first, last)],
                 partition=partition,
@@ -82,18 +86,23 @@ async def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--retains", type=int, default=100_000_000)
     parser.add_argument("--in-memory", action="store_true")
+    # An append has as many elements, and comes a minute after the one before.
+    parser.add_argument("--minutes", type=int, default=0)
     parser.add_argument("--token", default="")
     options = parser.parse_args()
     names = [str(options.first + number) for number in range(options.partitions)]
     retention = Retention(max_count=options.retains)
+    seconds = itertools.count(FIRST_TIME, 60)
+    clock = (lambda: float(next(seconds))) if options.minutes else time.time
     async with contextlib.AsyncExitStack() as stack:
         if options.in_memory:
-            log: Log = RingLog(retention=retention, partitions=names)
+            log: Log = RingLog(retention=retention, partitions=names, clock=clock)
         else:
+            path = Path(options.folder) / "orders.log"
             log = await stack.enter_async_context(
-                DiskLog(Path(options.folder) / "orders.log", retention=retention, partitions=names)
+                DiskLog(path, retention=retention, partitions=names, clock=clock)
             )
-        await fill(log, options.kind, options.count)
+        await fill(log, options.kind, options.count, options.minutes or AT_ONCE)
         token = options.token.encode()
         service = Service(
             describe=True,

@@ -55,6 +55,18 @@ def test_the_page_has_each_option() -> None:
     assert [option.name for option in SOURCE_OPTIONS if f"`{option.name}`" not in page] == []
 
 
+def test_a_time_is_a_text_or_milliseconds() -> None:
+    """As Kafka's connector takes them; the column of times stands after those of the place."""
+    for text in ("2026-07-01T10:00:00Z", "1782900000000", "2026-07-01 12:00:00+02:00"):
+        assert settings(startingTimestamp=text).starting_time == 1_782_900_000.0
+    assert settings(endingTimestamp="1500").ending_time == 1.5
+    assert settings(includeTimestamp="true", records="true").row_schema == (
+        "stream STRING, partition STRING, offset BIGINT, timestamp TIMESTAMP, "
+        "key BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, value BINARY"
+    )
+    assert "timestamp" not in settings().row_schema
+
+
 def test_the_server_is_an_option_or_the_path() -> None:
     """load(uri) arrives as the option path."""
     assert SourceSettings.of({"path": "tcp://a:1", "streams": "x, y"}).streams == ("x", "y")
@@ -83,10 +95,28 @@ REFUSED = [
     ({"maxOffsetsPerTrigger": "5"}, "use maxElementsPerTrigger"),
     ({"subscribe": "orders"}, "use stream or streams"),
     ({"kafka.bootstrap.servers": "a:9092"}, "use uri"),
-    ({"startingTimestamp": "5"}, "use startingOffsets: a log has positions, and no times"),
+    ({"startingTimestamp": "2026-07-01T10:00:00"}, "give a time with its time zone"),
+    ({"endingTimestamp": "soon"}, "or milliseconds since 1970"),
+    ({"startingOffsetsByTimestamp": "{}"}, "use startingTimestamp, one time for all partitions"),
+    (
+        {"startingTimestamp": "5", "startingOffsets": "latest"},
+        "startingOffsets and startingTimestamp both say where to begin",
+    ),
+    (
+        {"endingTimestamp": "5", "endingOffsets": "latest"},
+        "endingOffsets and endingTimestamp both say where to end",
+    ),
+    (
+        {"includeTimestamp": "true", "delivery": "atMostOnce", "maxElementsPerTrigger": "5"},
+        "ask a log for its times",
+    ),
+    (
+        {"includeTimestamp": "true", "valueFormat": "json", "schema": "Timestamp BIGINT"},
+        "a column Timestamp of its own; rename it, or leave includeTimestamp out",
+    ),
     ({"startingOffsets": '{"orders": {"0": 5, "0": 7}}'}, "the key '0' is there twice"),
     ({"stream": "orders?partition=1"}, "the source itself says partition to the server"),
-    ({"stream": "orders?x=1&start=5"}, "startingOffsets and endingOffsets choose positions"),
+    ({"stream": "orders?x=1&start=5"}, "startingTimestamp and endingTimestamp choose positions"),
     (
         {"penstock.client.tls.authorities": "/ca.pem"},
         "penstock.client.tls.… are for tls://, and uri=tcp://127.0.0.1:7000 has no TLS",

@@ -3,7 +3,7 @@ shares, limits, loss, other content, AvailableNow.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -70,6 +70,18 @@ class KnownPublisher:
         """Return the digest of the element before a position."""
         text = f"{self.content} {stream} {partition} {position}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def positions_at(self, keys: Iterable[Key], time: float) -> dict[Key, int]:
+        """An element a second."""
+        found = {key: max(self.known[key].earliest, int(time)) for key in keys}
+        if self.grows:
+            self.known = {
+                key: facts._replace(earliest=facts.earliest + 1, latest=facts.latest + 9)
+                for key, facts in self.known.items()
+            }
+        return {key: min(self.known[key].latest, place) for key, place in found.items()}
+
+    grows = False
 
     def mean_size(self, stream: str, partition: str, start: int, stop: int) -> float:
         return self.size
@@ -584,3 +596,27 @@ def test_a_batch_query_reads_between_two_places() -> None:
         plan_of(publisher, **wide).whole("earliest")
     lenient = plan_of(publisher, **wide, failOnDataLoss="false").whole("earliest")
     assert [part for part, _ in lenient] == [Range("orders", "east", 10, 50)]
+
+
+def test_a_query_begins_and_ends_at_a_time() -> None:
+    """At the position of it in each partition. What was appended or dropped while the driver asked
+    is no loss.
+    """
+    known = {EAST: Facts(3, 100), WEST: Facts(50, 60)}
+    publisher = KnownPublisher(known)
+    plan = plan_of(publisher, startingTimestamp="40000")
+    assert plan.initial("latest").positions == {EAST: 40, WEST: 50}
+    times = {"startingTimestamp": "40000", "endingTimestamp": "1970-01-01T00:00:55Z"}
+    assert [part for part, _ in plan_of(publisher, **times).whole("earliest")] == [
+        Range(*EAST, 40, 55),
+        Range(*WEST, 50, 55),
+    ]
+    assert plan_of(publisher, startingTimestamp="55000", endingTimestamp="40000").whole("") == []
+    publisher.grows = True
+    late = plan_of(publisher, startingTimestamp="200000")
+    assert late.initial("latest").positions == {EAST: 109, WEST: 69}
+    assert late.latest(late.initial("latest")).positions == {EAST: 109, WEST: 69}
+    early = plan_of(publisher, startingTimestamp="0")
+    assert early.initial("latest").positions == {
+        key: each.earliest for key, each in publisher.known.items()
+    }

@@ -59,9 +59,12 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
     def streamReader(self, schema: Any) -> Any:
         from penstock_spark.source._readers import PenstockStreamReader  # see above
 
-        if "endingoffsets" in {name.lower() for name in self.options}:
+        given = {name.lower() for name in self.options}
+        for end in ("endingOffsets", "endingTimestamp"):
+            if end.lower() not in given:
+                continue
             raise UsageError(
-                "endingOffsets is for read: a streaming query has no end. Leave it out; with "
+                f"{end} is for read: a streaming query has no end. Leave it out; with "
                 "Trigger.AvailableNow the query reads what is there, and ends"
             )
         return PenstockStreamReader(self._settings(schema), schema)

@@ -13,10 +13,11 @@ Rules of this file:
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from penstock.api import UsageError, shown
+from penstock.api import UsageError, seconds_of, shown
 
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 """Units of a duration, in seconds."""
@@ -100,6 +101,20 @@ def boolean(given: str) -> bool:
     if word not in ("true", "false"):
         raise ValueError("give true or false")
     return word == "true"
+
+
+def moment(given: str) -> float:
+    """Read a time, or whole milliseconds since 1970 as Kafka's connector takes them, and return
+    seconds.
+    """
+    if re.fullmatch(r"[0-9]{1,15}", given.strip(), re.ASCII):
+        return int(given) / 1000
+    try:
+        return seconds_of(given.strip())
+    except UsageError:
+        raise ValueError(
+            "give a time with its time zone, as in 2026-07-01T10:00:00Z, or milliseconds since 1970"
+        ) from None
 
 
 def positive(given: str) -> int:

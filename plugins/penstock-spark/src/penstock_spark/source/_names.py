@@ -44,6 +44,20 @@ def positions_name(
     return _with(stream, f"positions&after={','.join(pieces)}&timeout={timeout:.3f}", subscription)
 
 
+def time_name(stream: str, time: float, subscription: str | None = None) -> str:
+    """Return the name of the positions of a stream at a time in seconds."""
+    return _with(stream, f"positions&at={time:.6f}", subscription)
+
+
+def times_name(
+    stream: str, partition: str, start: int, stop: int, subscription: str | None = None
+) -> str:
+    """Return the name of the times at which a part of a partition was appended."""
+    return _with(
+        stream, f"times&partition={_quoted(partition)}&start={start}&stop={stop}", subscription
+    )
+
+
 def digests_names(
     stream: str, places: Mapping[str, int], subscription: str | None = None
 ) -> list[str]:

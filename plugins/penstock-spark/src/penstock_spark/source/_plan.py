@@ -64,13 +64,12 @@ class Plan:
         if self._first is None:
             facts = self._ask()
             starting = self._settings.starting or default
+            otherwise = starting if isinstance(starting, str) else EARLIEST
+            time = self._settings.starting_time
             self._first = Offset(
-                self._places(
-                    starting,
-                    facts,
-                    "startingOffsets",
-                    starting if isinstance(starting, str) else EARLIEST,
-                )
+                self._places(starting, facts, "startingOffsets", otherwise)
+                if time is None
+                else self._places_at(time)
             )
         return self._first
 
@@ -148,8 +147,13 @@ class Plan:
         """Return the ranges of a batch query: from `startingOffsets` to `endingOffsets`."""
         start = self.initial(default)
         ending = self._settings.ending
-        stop = self._places(
-            ending, self._facts, "endingOffsets", ending if isinstance(ending, str) else LATEST
+        time = self._settings.ending_time
+        stop = (
+            self._places(
+                ending, self._facts, "endingOffsets", ending if isinstance(ending, str) else LATEST
+            )
+            if time is None
+            else self._places_at(time)
         )
         for key, position in stop.items():
             facts = self._facts[key]
@@ -228,6 +232,13 @@ class Plan:
             for key, each in facts.items()
         }
         return every if isinstance(value, str) else every | read_places(value, facts, option)
+
+    def _places_at(self, time: float) -> dict[Key, int]:
+        """Return the positions of a time."""
+        found = self._publisher.positions_at(self._facts, time)
+        # Asked again: elements that were appended or dropped meanwhile must not look like a loss.
+        facts = self._ask()
+        return {key: max(place, facts[key].earliest) for key, place in found.items()}
 
     def _check_owner(self, offset: Offset) -> None:
         if any(not partition for _, partition in offset.positions):

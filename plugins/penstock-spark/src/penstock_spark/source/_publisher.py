@@ -30,7 +30,7 @@ from penstock.api import (
 from penstock.blocking import Peer
 from penstock_spark._client import ProcessSettings
 from penstock_spark._connection import ServerConnection
-from penstock_spark.source._names import digests_names, positions_name, range_name
+from penstock_spark.source._names import digests_names, positions_name, range_name, time_name
 from penstock_spark.source._offsets import Facts, Key
 
 T = TypeVar("T")
@@ -158,6 +158,23 @@ class QueryServer:
         for (stream, partition), position in places.items():
             if "," in partition:
                 found[stream, partition] = self._digest(stream, partition, position)
+        return found
+
+    def positions_at(self, streams: Sequence[str], time: float) -> dict[Key, int]:
+        """Return, for all partitions of `streams`, the position of the first element of a time or
+        later. Raises UsageError for a server that knows no times.
+        """
+        names = [time_name(stream, time, self._subscription) for stream in streams]
+        found: dict[Key, int] = {}
+        try:
+            for stream, answer in zip(streams, self._ask_many(names), strict=True):
+                value = json.loads(answer)
+                found |= {(stream, partition): int(each["at"]) for partition, each in value.items()}
+        except (Rejected, PublisherFailed, ValueError, TypeError, KeyError) as refused:
+            raise UsageError(
+                f"{self._uri} does not give positions of a time: {refused}. A penstock that knows "
+                "no times of logs has to be updated; or give startingOffsets and endingOffsets"
+            ) from refused
         return found
 
     def mean_size(self, stream: str, partition: str, start: int, stop: int) -> float:

@@ -34,13 +34,14 @@ from penstock.blocking import Peer
 from penstock_spark._connection import ServerConnection
 from penstock_spark.source._columns import required_of
 from penstock_spark.source._decode import Decoded, decoder_of
-from penstock_spark.source._names import range_name
+from penstock_spark.source._names import range_name, times_name
 from penstock_spark.source._offsets import Range
 from penstock_spark.source._publisher import digest_of
 from penstock_spark.source._record_rows import RecordDecoder
 from penstock_spark.source._runs import Runs
 from penstock_spark.source._servers import QueryServers
 from penstock_spark.source._settings import SourceSettings
+from penstock_spark.source._times import Times
 
 _log: Final = logging.getLogger("penstock.spark")
 
@@ -74,7 +75,9 @@ class Batches:
     """Elements of a range, as they become Arrow batches."""
 
     def __init__(self, settings: SourceSettings, schema: pa.Schema, part: Range) -> None:
-        fields = list(schema)[3 * settings.has_metadata + 2 * settings.has_records :]
+        before = 3 * settings.has_metadata + settings.has_timestamp
+        fields = list(schema)[before + 2 * settings.has_records :]
+        self._time_type = schema.field(before - 1).type if settings.has_timestamp else None
         self._settings = settings
         self._schema = schema
         self._part = part
@@ -87,6 +90,7 @@ class Batches:
         # The columns of the longest batch so far: all batches have the same values, and share them.
         self._names: list[pa.Array] = []
         self._since = 0.0
+        self.times: Times | None = Times(part.start) if settings.has_timestamp else None
         self.position = part.start
         """The position behind the last element that was added."""
 
@@ -124,6 +128,12 @@ class Batches:
             _log.warning("%s; going on, because failOnDataLoss=false", text)
         return self._batch(elements, self._decoder.decode(elements))
 
+    def move(self, position: int) -> None:
+        """Go on at a later position. The elements before it were handed over."""
+        self.position = position
+        if self.times is not None:
+            self.times = Times(position)
+
     # --- inside
 
     def _name(self) -> str:
@@ -145,6 +155,17 @@ class Batches:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _metadata(self, first: int, count: int, rows: Sequence[int] | None) -> list[pa.Array]:
+        return [*self._places(first, count, rows), *self._timestamps(first, count, rows)]
+
+    def _timestamps(self, first: int, count: int, rows: Sequence[int] | None) -> list[pa.Array]:
+        if self.times is None:
+            return []
+        moments = self.times.take(first, first + count)
+        if rows is not None:
+            moments = np.repeat(moments, rows)
+        return [pa.array(moments).view(self._time_type)]
+
+    def _places(self, first: int, count: int, rows: Sequence[int] | None) -> list[pa.Array]:
         if not self._settings.has_metadata:
             return []
         offsets = np.arange(first, first + count, dtype=np.int64)
@@ -219,7 +240,7 @@ class RangeReader(NamedTuple):
                 )
                 if (rest := batches.take()) is not None:
                     yield rest
-                batches.position = self.part.stop
+                batches.move(self.part.stop)
             except (Rejected, PublisherFailed, StreamTimeout) as refused:
                 # A log that has begun anew may have the start of the range,
                 # and then waits for elements up to its stop.
@@ -242,7 +263,7 @@ class RangeReader(NamedTuple):
                     f"{position:,}",
                     self.part.partition,
                 )
-                batches.position = position
+                batches.move(position)
                 continue
             break
         if (rest := batches.take()) is not None:
@@ -285,8 +306,24 @@ class RangeReader(NamedTuple):
             ) as arrived,
         ):
             for run in chain.from_iterable(arrived):
-                if batches.add(run, monotonic()) and (batch := batches.take()) is not None:
+                is_due = batches.add(run, monotonic())
+                # Before they are handed over, and before a loss: what is added has its times.
+                self._learn_times(peer, batches)
+                if is_due and (batch := batches.take()) is not None:
                     yield batch
+
+    def _learn_times(self, peer: Peer, batches: Batches) -> None:
+        """Ask when the elements were appended that were added."""
+        times = batches.times
+        while times is not None and times.end < batches.position:
+            name = times_name(
+                self.part.stream,
+                self.part.partition,
+                times.end,
+                self.part.stop,
+                self.settings.subscription,
+            )
+            times.add(peer.request(name, timeout=self.settings.client.read_timeout), name)
 
     def _read_what_comes(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield the elements of a publisher without positions, until there are enough,

@@ -10,7 +10,7 @@ Rules of this file:
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Final, TypeVar
 
@@ -89,6 +89,17 @@ class QueryServers:
             own = {key: place for key, place in places.items() if self._owners.get(key) is server}
             if own:
                 found |= server.digests(own)
+        return found
+
+    def positions_at(self, keys: Iterable[Key], time: float) -> dict[Key, int]:
+        """Return the position of the first element of a time or later of each partition."""
+        owned: dict[QueryServer, list[Key]] = {}
+        for key in keys:
+            owned.setdefault(self._owners[key], []).append(key)
+        found: dict[Key, int] = {}
+        for server, own in owned.items():
+            places = server.positions_at(sorted({stream for stream, _ in own}), time)
+            found |= {key: places[key] for key in own}
         return found
 
     def mean_size(self, stream: str, partition: str, start: int, stop: int) -> float:

@@ -13,6 +13,7 @@ from penstock_spark._options import (
     duration,
     json_object,
     milliseconds,
+    moment,
     names,
     one_of,
     positive,
@@ -32,6 +33,9 @@ FORMATS: Final = (RAW, "json", "msgpack", "protobuf", "arrow")
 
 METADATA: Final = "stream STRING, partition STRING, offset BIGINT"
 """The columns before those of the value."""
+
+TIMESTAMP: Final = "timestamp TIMESTAMP"
+"""The column of the time at which an element was appended, after the others of its place."""
 
 RECORD: Final = "key BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 """The columns of a record before those of its value."""
@@ -82,7 +86,15 @@ SOURCE_OPTIONS: Final = (
         None,
         'earliest, latest, or {"orders": {"0": 500}}; for a new query',
     ),
-    Option("endingOffsets", _places, LATEST, "the same, where read() ends"),
+    Option("endingOffsets", _places, None, "the same, where read() ends: latest without it"),
+    Option(
+        "startingTimestamp",
+        moment,
+        None,
+        "in the place of startingOffsets: the first elements of this time or later, by the clock "
+        "of the log, such as 2026-07-01T10:00:00Z, or milliseconds since 1970",
+    ),
+    Option("endingTimestamp", moment, None, "in the place of endingOffsets: read() ends before it"),
     Option("maxElementsPerTrigger", positive, None, "elements of a batch, at most"),
     Option("minElementsPerTrigger", positive, None, "elements that a batch waits for"),
     Option(
@@ -115,6 +127,12 @@ SOURCE_OPTIONS: Final = (
         boolean,
         default=True,
         summary="whether rows have the columns stream, partition and offset",
+    ),
+    Option(
+        "includeTimestamp",
+        boolean,
+        default=False,
+        summary="whether rows have the column timestamp: when the element was appended to the log",
     ),
     Option(
         "records",
@@ -160,15 +178,27 @@ FOREIGN: Final = {
     "minoffsetspertrigger": "minElementsPerTrigger",
     "maxfilespertrigger": "maxElementsPerTrigger",
     "includeheaders": "records",
-    "startingtimestamp": "startingOffsets: a log has positions, and no times",
-    "startingoffsetsbytimestamp": "startingOffsets: a log has positions, and no times",
-    "endingtimestamp": "endingOffsets: a log has positions, and no times",
-    "endingoffsetsbytimestamp": "endingOffsets: a log has positions, and no times",
+    "startingoffsetsbytimestamp": "startingTimestamp, one time for all partitions",
+    "endingoffsetsbytimestamp": "endingTimestamp, one time for all partitions",
+    "startingoffsetsbytimestampstrategy": (
+        "nothing: a partition without an element of startingTimestamp or later begins at its end"
+    ),
 }
 """Options of Spark's other sources, in lower case, and what users of them look for here."""
 
 OWN_WORDS: Final = frozenset(
-    {"partition", "start", "stop", "positions", "after", "digests", "timeout", "subscription"}
+    {
+        "partition",
+        "start",
+        "stop",
+        "positions",
+        "at",
+        "times",
+        "after",
+        "digests",
+        "timeout",
+        "subscription",
+    }
 )
 """Words behind the ``?`` of a log's name that the source writes itself."""
 
@@ -182,6 +212,8 @@ class SourceSettings(NamedTuple):
     assigned: Mapping[str, tuple[str, ...]] | None
     starting: str | Mapping[str, Any] | None
     ending: str | Mapping[str, Any]
+    starting_time: float | None
+    ending_time: float | None
     max_elements: int | None
     min_elements: int | None
     max_delay: float
@@ -190,6 +222,7 @@ class SourceSettings(NamedTuple):
     fail_on_loss: bool
     subscription: str | None
     has_metadata: bool
+    has_timestamp: bool
     has_records: bool
     value_format: str
     schema: str | None
@@ -210,6 +243,12 @@ class SourceSettings(NamedTuple):
             given = _with_path(given)
         values = read_options(given, SOURCE_OPTIONS, foreign=FOREIGN)
         chosen = one_of(values, SELECTIONS)
+        for end in ("starting", "ending"):
+            if values[f"{end}Offsets"] is not None and values[f"{end}Timestamp"] is not None:
+                raise UsageError(
+                    f"{end}Offsets and {end}Timestamp both say where to "
+                    f"{'begin' if end == 'starting' else 'end'}: give one of them"
+                )
         if values["uri"] is None:
             raise UsageError(
                 "give the server, as .option('uri', 'tcp://10.0.0.5:7000') or "
@@ -222,7 +261,9 @@ class SourceSettings(NamedTuple):
             pattern=values["streamPattern"],
             assigned=_assigned(values["assign"]),
             starting=values["startingOffsets"],
-            ending=values["endingOffsets"],
+            ending=values["endingOffsets"] or LATEST,
+            starting_time=values["startingTimestamp"],
+            ending_time=values["endingTimestamp"],
             max_elements=values["maxElementsPerTrigger"],
             min_elements=values["minElementsPerTrigger"],
             max_delay=values["maxTriggerDelay"],
@@ -231,6 +272,7 @@ class SourceSettings(NamedTuple):
             fail_on_loss=values["failOnDataLoss"],
             subscription=values["subscriptionId"],
             has_metadata=values["includeMetadata"],
+            has_timestamp=values["includeTimestamp"],
             has_records=values["records"],
             value_format=values["valueFormat"],
             schema=values["schema"],
@@ -265,6 +307,7 @@ class SourceSettings(NamedTuple):
             )
         return ", ".join(
             [METADATA] * self.has_metadata
+            + [TIMESTAMP] * self.has_timestamp
             + [RECORD] * self.has_records
             + columns
             + [f"{CORRUPT} BINARY"] * self.keeps_corrupt
@@ -280,6 +323,8 @@ class SourceSettings(NamedTuple):
                 [name for name, _ in columns_of(METADATA)],
                 "set includeMetadata=false, and it has none",
             )
+        if self.has_timestamp:
+            check_names(schema, ["timestamp"], "rename it, or leave includeTimestamp out")
         if self.has_records:
             check_names(
                 schema,
@@ -321,8 +366,8 @@ class SourceSettings(NamedTuple):
             if own := sorted(words & OWN_WORDS):
                 raise UsageError(
                     f"the stream {name!r}: the source itself says {own[0]} to the server. Give "
-                    "the name alone; assign chooses partitions, and startingOffsets and "
-                    "endingOffsets choose positions"
+                    "the name alone; assign chooses partitions, and startingOffsets, "
+                    "endingOffsets, startingTimestamp and endingTimestamp choose positions"
                 )
 
     def _check_at_most_once(self) -> None:
@@ -332,6 +377,11 @@ class SourceSettings(NamedTuple):
             raise UsageError(
                 "subscriptionId stands behind the name of a log, and delivery=atMostOnce reads "
                 "publishers without one: leave it out"
+            )
+        if self.has_timestamp or self.starting_time is not None or self.ending_time is not None:
+            raise UsageError(
+                "startingTimestamp, endingTimestamp and includeTimestamp ask a log for its times, "
+                "and delivery=atMostOnce reads publishers without one: leave them out"
             )
         if self.max_elements is None or self.pattern is not None or self.assigned is not None:
             raise UsageError(
