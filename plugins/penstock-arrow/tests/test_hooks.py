@@ -1,5 +1,7 @@
 """The plugin in a registry, and on a connection."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 
 import pyarrow as pa
@@ -19,6 +21,16 @@ def test_installing_the_plugin_is_enough() -> None:
         ("serializer arrow",),
     )
     assert registry.problems == ()
+
+
+def test_a_program_that_sends_no_batch_imports_no_pyarrow() -> None:
+    """It would hold 40 MiB more, for a plugin that it only has installed."""
+    code = (
+        "import sys; from penstock.spi import build_registry; "
+        "build_registry().serializer('arrow'); "
+        "sys.exit('pyarrow' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 
 @pytest.mark.parametrize("dialect", ["", "reactivesocket+"])
