@@ -89,6 +89,21 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
         assert running.end() == 0
 
 
+def test_one_line_tells_what_all_workers_wait_for(tmp_path: Path) -> None:
+    """As without workers: how many streams, of which publishers, and for how long."""
+    with program(tmp_path) as running, ExitStack() as stack:
+        address = running.address
+        for _ in range(4):
+            peer = stack.enter_context(penstock.blocking.connect(address))
+            next(iter(stack.enter_context(peer.subscribe("who"))))
+        running.process.send_signal(signal.SIGTERM)
+        log = running.wait_for(" s; a second signal ends the program at once\n")
+        assert "\nwaiting for 4 streams (4 of who), at most " in log
+        assert "waiting for 2" not in log
+        stack.close()
+        assert running.process.wait(HANGS_AFTER) == 0
+
+
 SHIELDED = """
 import penstock
 import trio

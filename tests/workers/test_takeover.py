@@ -13,6 +13,8 @@ from typing import Self
 import pytest
 
 import penstock.blocking
+from penstock.api import UsageError
+from penstock.workers._takeover import find_first_parent
 from tests._real_time import HANGS_AFTER
 from tests.workers._program import SERVICE, Program, program, wait_gone
 from tests.workers.test_supervisor import ask
@@ -192,6 +194,102 @@ def test_a_second_start_that_fails_leaves_the_first_one(tmp_path: Path) -> None:
         with program(tmp_path, "--handover", str(path), url=address) as third:
             assert third.address == address
             assert first.process.wait(HANGS_AFTER) == 0
+
+
+HANGING = """
+import time
+print("begins", flush=True)
+time.sleep(1e6)
+"""
+
+
+def test_of_two_second_starts_one_is_told_that_the_other_takes_over(tmp_path: Path) -> None:
+    """It says what to do, and disturbs neither of the two."""
+    path = tmp_path / "handover"
+    version(tmp_path, 1)
+    with program(tmp_path, "--handover", str(path)) as first:
+        address = first.address
+        (tmp_path / "served.py").write_text(HANGING)
+        with program(tmp_path, "--handover", str(path)) as second:
+            second.wait_for("begins", 2)
+            with program(tmp_path, "--handover", str(path)) as third:
+                assert third.process.wait(HANGS_AFTER) == 1
+                assert (
+                    f"another start (process {second.process.pid}) is taking over from the server "
+                    f"at '{path}', so this one ends. Wait until"
+                ) in third.log
+                assert third.log.count("\n") == 1
+            assert second.process.poll() is None
+            version(tmp_path, 2)
+            assert second.end(signal.SIGINT) == 130
+        first.wait_for("the other start has ended before it served; this one goes on")
+        with program(tmp_path, "--handover", str(path)) as fourth:
+            assert fourth.address == address
+            assert first.process.wait(HANGS_AFTER) == 0
+    assert "Traceback" not in first.log + second.log
+
+
+def test_a_start_that_asks_one_that_ends_is_told_so(tmp_path: Path) -> None:
+    """Another start has taken over in this moment: the next try asks that one."""
+    path = tmp_path / "handover"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+
+        def leave() -> None:
+            listening.accept()[0].close()
+
+        answers = threading.Thread(target=leave)
+        answers.start()
+        with pytest.raises(UsageError, match=r"another start has taken over .* Start this one ag"):
+            find_first_parent(path)
+        answers.join()
+
+
+def test_other_addresses_are_told_before_the_first_start_ends(tmp_path: Path) -> None:
+    """Those that are kept, added and closed, in one line. The file of a closed one is removed, and
+    a protocol may change at its place.
+    """
+    path = tmp_path / "handover"
+    old = f"unix://{tmp_path}/old.sock"
+    new = f"unix://{tmp_path}/new.sock"
+    options = "--handover", str(path)
+    version(tmp_path, 1)
+    with program(tmp_path, *options, url=f"tcp://127.0.0.1:0 {old}") as first:
+        first.wait_for(" at ", 2)
+        kept = first.address
+        speaks = kept.replace("tcp:", "rsio+tcp:")
+        version(tmp_path, 2)
+        with program(tmp_path, *options, url=f"{speaks} {new}") as second:
+            assert second.address == speaks
+            assert first.process.wait(HANGS_AFTER) == 0
+            assert (
+                "this start has other addresses than the one from which it takes over: it keeps "
+                f"{speaks} and adds {new} and closes {old}\n"
+            ) in second.log
+            for address in (kept, new):
+                with penstock.blocking.connect(address) as peer:
+                    assert peer.request("who") == b"2"
+            assert not (tmp_path / "old.sock").exists()
+            with program(tmp_path, *options, url=f"{speaks} {new}") as third:
+                assert second.process.wait(HANGS_AFTER) == 0
+                assert "other addresses" not in third.log
+                assert third.end() == 0
+    assert not (tmp_path / "new.sock").exists()
+
+
+def test_a_second_start_that_fails_leaves_the_files_of_the_first_one(tmp_path: Path) -> None:
+    """Also the file of its Unix socket."""
+    path, url = tmp_path / "handover", f"unix://{tmp_path}/s.sock"
+    version(tmp_path, 1)
+    with program(tmp_path, "--handover", str(path), url=url) as first:
+        address = first.address
+        (tmp_path / "served.py").write_text("1 / 0\n")
+        with program(tmp_path, "--handover", str(path), url=url) as second:
+            assert second.process.wait(HANGS_AFTER) == 1
+        first.wait_for("this one goes on")
+        with penstock.blocking.connect(address) as peer:
+            assert peer.request("who") == b"1"
 
 
 def test_a_path_that_is_no_socket_is_not_replaced(tmp_path: Path) -> None:

@@ -174,6 +174,13 @@ class Adopted(msgspec.Struct, tag=True, frozen=True):
     uid: int | None
 
 
+class Waiting(msgspec.Struct, tag=True, frozen=True):
+    """The worker drains, and waits for these streams, counted by the name of their publisher."""
+
+    streams: dict[str, int]
+    seconds: float
+
+
 class Pong(msgspec.Struct, tag=True, frozen=True):
     """A sign of life."""
 
@@ -191,6 +198,7 @@ ToParent: TypeAlias = (
     | Suspended
     | Closed
     | Adopted
+    | Waiting
     | Pong
     | Relay
     | Wrong

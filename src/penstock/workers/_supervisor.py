@@ -36,7 +36,7 @@ import trio
 from penstock.api import UsageError
 from penstock.client import check_transport
 from penstock.core import log_violation
-from penstock.runtime import AcceptFailures, Admission, Slot, StopSignals
+from penstock.runtime import AcceptFailures, Admission, Slot, StopSignals, describe_streams
 from penstock.session import TokenBucket
 from penstock.spi import (
     Listener,
@@ -73,6 +73,7 @@ from penstock.workers._messages import (
     Taken,
     ToParent,
     Untaken,
+    Waiting,
     Wrong,
 )
 from penstock.workers._settings import WorkerSettings
@@ -122,6 +123,9 @@ LAST_WORDS: Final = 0.5
 
 SLOW_START: Final = 10.0
 """Seconds between two lines about workers that have not started yet."""
+
+COLLECT_SECONDS: Final = 0.5
+"""Seconds in which what several workers wait for is put into one line."""
 
 ANSWERED: Final = 16
 ANSWERED_RATE: Final = 20
@@ -244,6 +248,8 @@ class Supervisor:
 
     async def _serve(self) -> None:
         await self._listen()
+        if self._first is not None and (differences := self._first.differences(self.addresses)):
+            self._warn(differences)
         if self._handover is not None and self._first is None:
             # Now: a path that cannot be used should not be found out when workers have started.
             self._file = HandoverFile(self._handover)
@@ -650,6 +656,10 @@ class Supervisor:
                 if worker.is_stuck:
                     worker.is_stuck = False
                     self._say(f"{worker} answers again")
+            case Waiting():
+                if not any(each.waits_for for each in self._workers.values()):
+                    self._nursery.start_soon(self._say_waiting)
+                worker.waits_for = message
             case Relay():
                 self._on_relay(worker, message, sock)
             case Wrong():
@@ -752,6 +762,18 @@ class Supervisor:
         elif kept.replaces <= len(self._kept):
             self._kept[: kept.replaces] = kept.pages
             self._tell_all(kept)
+
+    async def _say_waiting(self) -> None:
+        """Tell what all workers that drain wait for, in one line."""
+        await trio.sleep(COLLECT_SECONDS)
+        found = [each.waits_for for each in self._workers.values() if each.waits_for]
+        for worker in self._workers.values():
+            worker.waits_for = None
+        if found:
+            streams = sum((Counter(each.streams) for each in found), Counter[str]())
+            seconds = max(each.seconds for each in found)
+            more = "; a second signal ends the program at once" if self._stop.is_set() else ""
+            self._say(f"waiting for {describe_streams(streams)}, at most {seconds:.0f} s{more}")
 
     def _choose_lead(self) -> None:
         if self._lead is None and self._follower is not None:

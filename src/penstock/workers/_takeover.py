@@ -7,6 +7,7 @@ Rules of this file:
 
 * The sockets never close: both processes have them for a while. So no client is refused.
 * If the second parent ends before it serves, the first one goes on, and tells the operator.
+* One parent follows at a time. A further one is told so, and ends.
 * Only the user who runs the first parent may ask: the file has the mode 0600, and the user of the
   other process is looked at where the system tells it.
 * What may run in one worker alone runs in one of both parents: the first one closes the connection
@@ -43,6 +44,12 @@ MOST_SOCKETS: Final = 200
 """Listening sockets that one message can carry: Linux allows 253."""
 
 ANSWER_SECONDS: Final = 10.0
+
+BACKLOG: Final = 16
+"""Starts that may wait for an answer. A further one would be told that it cannot connect."""
+
+PAUSE: Final = 0.1
+"""Seconds to wait after a failed accept: mostly the process has no file left."""
 _SERVING: Final = b"serving\n"
 
 
@@ -55,30 +62,81 @@ class FirstParent(GivenListeners):
         """`found` has, for each URL of the first parent, its addresses and its sockets."""
         self._connection = connection
         self._found = list(found)
+        self._kept: list[str] = []
+        self._has_followed = False
 
     def listener(
         self, url: Url, make_connection: Callable[[trio.SocketStream, Any], Connection]
     ) -> Listener | None:
+        found = self._take(url)
+        if found is None:
+            return None
+        addresses, sockets = found
+        self._kept += map(str, addresses)
+        removes = [
+            remove_socket_at_close(Path(address.file()))
+            for address in addresses
+            if sockets[0].family == socket.AF_UNIX
+        ]
+
+        def on_close() -> None:
+            # If this process has not followed, the file is that of the first parent.
+            if self._has_followed:
+                for remove in removes:
+                    remove()
+
+        return SocketListener(sockets, addresses, make_connection, on_close=on_close)
+
+    def _take(self, url: Url) -> tuple[list[Url], list[socket.socket]] | None:
         for each in self._found:
             text, addresses, sockets = each
             # As it was asked for, which may have been port 0, or as clients reach it.
             if url.address in [parse_url(known).address for known in (text, *addresses)]:
                 self._found.remove(each)
-                removes = [
-                    remove_socket_at_close(Path(parse_url(address).file()))
-                    for address in addresses
-                    if sockets[0].family == socket.AF_UNIX
-                ]
-                return SocketListener(
-                    sockets,
-                    [parse_url(address) for address in addresses],
-                    make_connection,
-                    on_close=removes[0] if removes else _do_nothing,
-                )
+                return [parse_url(known) for known in addresses], sockets
+        place = _place_of(url)
+        for each in self._found:
+            _, addresses, sockets = each
+            places = [parse_url(known) for known in addresses]
+            # Another protocol at the same place: it could not be bound beside that of the first.
+            if place is not None and place in map(_place_of, places):
+                self._found.remove(each)
+                return [
+                    url.address
+                    if known.port is None
+                    else url.address.at(known.host or "", known.port)
+                    for known in places
+                ], sockets
         return None
+
+    def differences(self, addresses: Sequence[str]) -> str:
+        """Say how `addresses`, at which this process listens, differ from those of the first
+        parent; empty if they do not.
+        """
+        closed = [address for _, known, _ in self._found for address in known]
+        added = [address for address in addresses if address not in self._kept]
+        if not closed and not added:
+            return ""
+        parts = [
+            f"{verb} {', '.join(names)}"
+            for verb, names in (("keeps", self._kept), ("adds", added), ("closes", closed))
+            if names
+        ]
+        return (
+            "this start has other addresses than the one from which it takes over: it "
+            f"{' and '.join(parts)}"
+        )
 
     def tell_serving(self) -> None:
         """Let the first parent drain: this one serves. It may have ended meanwhile."""
+        self._has_followed = True
+        for _, addresses, sockets in self._found:
+            if sockets[0].family == socket.AF_UNIX:
+                # The first parent leaves its files to this one.
+                for address in addresses:
+                    with suppress(OSError):
+                        remove_socket_at_close(Path(parse_url(address).file()))()
+        self._close_rest()
         with suppress(OSError):
             self._connection.sendall(_SERVING)
 
@@ -90,6 +148,9 @@ class FirstParent(GivenListeners):
     def close(self) -> None:
         """Let the first parent be. If it was not told otherwise, it goes on."""
         self._connection.close()
+        self._close_rest()
+
+    def _close_rest(self) -> None:
         for _, _, sockets in self._found:
             for each in sockets:
                 each.close()
@@ -112,7 +173,7 @@ def find_first_parent(path: Path) -> FirstParent | None:
         connection.close()
         raise UsageError(f"{str(path)!r} cannot be asked for a running server: {error}") from error
     try:
-        data, sockets = _ask(connection, path)
+        answer, sockets = _ask(connection, path)
     except OSError as error:
         connection.close()
         raise UsageError(f"the server at {str(path)!r} does not answer: {error}") from error
@@ -121,7 +182,7 @@ def find_first_parent(path: Path) -> FirstParent | None:
         raise
     rest = iter(sockets)
     found = []
-    for text, addresses, count in json.loads(data):
+    for text, addresses, count in answer:
         own = [next(rest) for _ in range(count)]
         for each in own:
             each.setblocking(False)  # noqa: FBT003 (the parameter has no name)
@@ -129,20 +190,30 @@ def find_first_parent(path: Path) -> FirstParent | None:
     return FirstParent(connection, found)
 
 
-def _ask(connection: socket.socket, path: Path) -> tuple[bytes, list[socket.socket]]:
+def _ask(connection: socket.socket, path: Path) -> tuple[Any, list[socket.socket]]:
     """Return the list of the first parent, and its sockets."""
     _check_user(connection, path)
-    data, numbers, _, _ = socket.recv_fds(connection, _LONGEST, MOST_SOCKETS)
-    sockets = [socket.socket(fileno=number) for number in numbers]
-    while not data.endswith(b"\n"):
-        more = connection.recv(_LONGEST)
-        if not more:
-            raise UsageError(
-                f"the server at {str(path)!r} is being followed by another one already, or ends; "
-                "try again"
-            )
-        data += more
-    return data, sockets
+    data, sockets = b"", []
+    with suppress(ConnectionResetError):
+        while not data.endswith(b"\n"):
+            more, numbers, _, _ = socket.recv_fds(connection, _LONGEST, MOST_SOCKETS)
+            sockets += [socket.socket(fileno=number) for number in numbers]
+            if not more:
+                break
+            data += more
+    if not data.endswith(b"\n"):
+        raise UsageError(
+            f"the server at {str(path)!r} ends: another start has taken over from it, or it was "
+            "stopped. Start this one again: it takes over from the one that serves then"
+        )
+    answer = json.loads(data)
+    if isinstance(answer, dict):
+        raise UsageError(
+            f"another start (process {answer['busy']}) is taking over from the server at "
+            f"{str(path)!r}, so this one ends. Wait until that one serves, or has ended, and start "
+            "this one again if it is still wanted"
+        )
+    return answer, sockets
 
 
 def _check_free(path: Path) -> None:
@@ -175,7 +246,7 @@ class HandoverFile:
         try:
             self._socket.bind(str(hidden))
             hidden.chmod(0o600)
-            self._socket.listen(1)
+            self._socket.listen(BACKLOG)
             hidden.rename(path)
             self._remove = remove_socket_at_close(path)
         except OSError as error:
@@ -195,16 +266,7 @@ class HandoverFile:
         """Answer parents that want to follow, one after the other, until one of them serves. Then
         call `on_followed` with the connection to it. Checkpoints.
         """
-        while True:
-            await trio.lowlevel.wait_readable(self._socket)
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                continue
-            if not _is_own(connection):
-                connection.close()
-                continue
-            connection.setblocking(False)  # noqa: FBT003 (the parameter has no name)
+        while (connection := await self._accept()) is not None:
             say("another start of the program takes over when it serves")
             if await self._is_followed(connection, listeners):
                 on_followed(connection)
@@ -212,19 +274,48 @@ class HandoverFile:
             connection.close()
             say("the other start has ended before it served; this one goes on")
 
+    async def _accept(self) -> socket.socket | None:
+        """Return the next connection of a parent of this user; None if this file is closed."""
+        while True:
+            try:
+                await trio.lowlevel.wait_readable(self._socket)
+                connection, _ = self._socket.accept()
+            except trio.ClosedResourceError:
+                return None
+            except OSError:
+                await trio.sleep(PAUSE)
+                continue
+            if _is_own(connection):
+                connection.setblocking(False)  # noqa: FBT003 (the parameter has no name)
+                return connection
+            connection.close()
+
     async def _is_followed(
         self, connection: socket.socket, listeners: Sequence[tuple[str, SocketListener]]
     ) -> bool:
-        try:
-            await self._send(connection, listeners)
-            await trio.lowlevel.wait_readable(connection)
-            return connection.recv(len(_SERVING)) == _SERVING
-        except OSError:
-            return False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._refuse_others, connection)
+            try:
+                await self._send(connection, listeners)
+                await trio.lowlevel.wait_readable(connection)
+                return connection.recv(len(_SERVING)) == _SERVING
+            except OSError:
+                return False
+            finally:
+                nursery.cancel_scope.cancel()
+
+    async def _refuse_others(self, first: socket.socket) -> None:
+        """Tell each further start that `first` is taking over."""
+        credentials = unix_identity(first).credentials
+        answer = {"busy": "unknown" if credentials is None else credentials.pid}
+        while (connection := await self._accept()) is not None:
+            with connection, suppress(OSError):
+                connection.send(json.dumps(answer).encode() + b"\n")
 
     def close(self) -> None:
         """Let nobody follow any more. The file is removed, unless it is another parent's by now."""
         self._remove()
+        trio.lowlevel.notify_closing(self._socket)
         self._socket.close()
 
     async def _send(
@@ -242,10 +333,13 @@ class HandoverFile:
             sent += connection.send(data[sent:])
 
 
-def _is_own(asking: Any) -> bool:
+def _place_of(url: Url) -> tuple[object, ...] | None:
+    """Return what only one socket can be bound to; None for a port that the system chooses."""
+    if url.port is None:
+        return (url.path,)
+    return (url.host, url.port) if url.port else None
+
+
+def _is_own(asking: socket.socket) -> bool:
     credentials = unix_identity(asking).credentials
     return credentials is None or credentials.uid in (os.getuid(), 0)
-
-
-def _do_nothing() -> None:
-    """Leave everything as it is."""

@@ -33,7 +33,6 @@ from penstock.runtime import (
     Service,
     Share,
     check_takes,
-    describe_streams,
     raise_open_files,
     serve_share,
     serve_until_signal,
@@ -43,7 +42,16 @@ from penstock.workers._channel import Channel, receive_first, send_last
 from penstock.workers._claims import ClaimReader
 from penstock.workers._group import Group
 from penstock.workers._load import load, load_function
-from penstock.workers._messages import VERSION, Failed, Ready, Start, ToWorker, Wrong, to_worker
+from penstock.workers._messages import (
+    VERSION,
+    Failed,
+    Ready,
+    Start,
+    ToWorker,
+    Waiting,
+    Wrong,
+    to_worker,
+)
 from penstock.workers._place import named
 from penstock.workers._settings import WorkerSettings, unpickled
 from penstock.workers._this_worker import set_worker
@@ -200,12 +208,8 @@ async def _serve(
                 drain=drain,
                 on_serving=begin,
                 on_signal=lambda _number: group.turn.end_for_good(),
-                on_waiting=lambda streams, seconds: _log.info(
-                    "worker %s is waiting for %s, at most %.0f s",
-                    group.name,
-                    describe_streams(streams),
-                    seconds,
-                ),
+                # The parent adds up what the workers wait for, and tells the operator.
+                on_waiting=lambda streams, seconds: channel.send(Waiting(dict(streams), seconds)),
             )
         except Exception as error:
             # boundary: the program. Raised outside of the nursery, which would make a group of it.

@@ -15,7 +15,7 @@ import trio
 from penstock.runtime import Slot
 from penstock.workers._channel import Channel
 from penstock.workers._claims import Claims
-from penstock.workers._messages import Start, ToParent, to_parent
+from penstock.workers._messages import Start, ToParent, Waiting, to_parent
 
 MOST_UNTAKEN: Final = 8
 """Clients that are handed over and not taken. A worker that hangs gets no more than these."""
@@ -67,6 +67,8 @@ class WorkerProcess:
         """Why it could not start, or go on, in its own words."""
         self.is_mistake: bool = False
         """The failure says what to do, and is the same for each worker."""
+        self.waits_for: Waiting | None = None
+        """What it has told last about its drain, until the operator has read it."""
         self.has_served: bool = False
         self.page: bytes = b""
         """The last page that it has sent to be kept."""
