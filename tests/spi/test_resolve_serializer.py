@@ -1,11 +1,19 @@
 """A serializer is found by its name, by an object, or by the type of the elements."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from penstock.api import UsageError
-from penstock.spi import Serializer, build_registry, check_serializer_argument, resolve_serializer
+from penstock.spi import (
+    Serializer,
+    build_registry,
+    check_serializer_argument,
+    hookimpl,
+    known_media_type,
+    resolve_serializer,
+)
 
 REGISTRY = build_registry()
 
@@ -126,3 +134,50 @@ def test_a_type_that_the_serializer_does_not_support_is_refused(
     """The message says what to leave out."""
     with pytest.raises(UsageError, match=says):
         resolve_serializer(REGISTRY, serializer, kind)
+
+
+class Odd(Upper):
+    """A format with MIME types, for one type."""
+
+    name = "odd"
+    media_types = ("application/odd", "application/x-odd")
+
+    def for_type(self, kind: Any, /) -> Serializer:
+        if kind is not int:
+            raise UsageError("int alone")
+        return self
+
+
+def odd_registry() -> Any:
+    @hookimpl
+    def penstock_serializers() -> list[Serializer]:
+        return [Odd()]
+
+    return build_registry(plugins=[SimpleNamespace(penstock_serializers=penstock_serializers)])
+
+
+def test_a_mime_type_chooses_the_serializer_of_a_type() -> None:
+    """Not of bytes and texts, and not in the place of a choice of the program. A type that the
+    format does not know is JSON.
+    """
+    registry = odd_registry()
+    for media_type in ("application/odd", "Application/X-Odd ; v=1"):
+        assert _name(resolve_serializer(registry, None, int, media_type)) == "odd"
+    assert _name(resolve_serializer(registry, None, int, "application/other")) == "json"
+    assert _name(resolve_serializer(registry, None, int)) == "json"
+    assert _name(resolve_serializer(registry, None, list[int], "application/odd")) == "json"
+    assert _name(resolve_serializer(registry, None, str, "application/odd")) == "text"
+    assert _name(resolve_serializer(registry, "json", int, "application/odd")) == "json"
+    assert resolve_serializer(registry, None, bytes, "application/odd") is None
+
+
+def test_the_first_known_of_several_mime_types_is_found() -> None:
+    """In one spelling: a peer may add any parameters."""
+    registry = odd_registry()
+    types = ("a/b", "Application/Odd;v=1", "application/json")
+    assert known_media_type(registry, types) == "application/odd"
+    assert known_media_type(registry, ("a/b", "")) is None
+
+
+def _name(serializer: Serializer | None) -> str:
+    return "" if serializer is None else serializer.name

@@ -24,6 +24,18 @@ class Model(Enum):
         __hash__ = object.__hash__
 
 
+@dataclass(frozen=True, slots=True)
+class ContentTypes:
+    """The MIME types that a peer has named for a request."""
+
+    data: str
+    """Of the data of the request, and of the answer if `accepted` names none."""
+    metadata: str
+    """Of `Request.metadata`."""
+    accepted: tuple[str, ...] = ()
+    """Those that the peer takes as an answer to this request, best first."""
+
+
 @dataclass(slots=True)
 class Request:
     """A request as it crosses the wire. Treat it as immutable: it is not frozen, because that
@@ -43,6 +55,8 @@ class Request:
     """
     elements: Any = None
     """Of a channel: the source of the elements that its requester sends."""
+    types: ContentTypes | None = None
+    """The MIME types of the data and the metadata, in a protocol that names them: RSocket."""
 
     def __str__(self) -> str:
         if self.name is not None:

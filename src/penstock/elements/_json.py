@@ -61,6 +61,7 @@ class JsonSerializer(Serializer):
     """
 
     name = "json"
+    media_types = ("application/json",)
 
     def __init__(
         self, *, null: object = None, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES

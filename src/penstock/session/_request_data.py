@@ -420,15 +420,17 @@ The frame has that much less room for data.
 """
 
 
-def target_of(channel: Channel, name: str, payload: bytes | None) -> str | Request:
-    """Return what to ask the peer for.
+def target_of(
+    channel: Channel, name: str, payload: bytes | None, metadata: bytes | None = None
+) -> str | Request:
+    """Return what to ask the peer for. Only a dialect with routes takes `metadata`.
     Raises UsageError for a name or a payload that this connection cannot carry.
     """
     models = channel.dialect.models
     if channel.dialect.has_routes:
         if payload is not None:
             check_length(channel, Model.RESPONSE, len(payload))
-        return Request(Model.RESPONSE, payload or b"", name=name)
+        return Request(Model.RESPONSE, payload or b"", metadata, name)
     if payload is None:
         # A name alone needs no layout: peers of any age look a name up in the data of a request.
         return Request(Model.RESPONSE, name.encode()) if Model.STREAM in models else name

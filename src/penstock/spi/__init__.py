@@ -75,6 +75,7 @@ from penstock.spi._payloads import (
 )
 from penstock.spi._resolve_serializer import (
     check_serializer_argument as check_serializer_argument,
+    known_media_type as known_media_type,
     resolve_serializer as resolve_serializer,
     serializer_name as serializer_name,
     type_name as type_name,

@@ -5,7 +5,7 @@ from typing import Any, Final
 from penstock.api import PenstockError, PluginError, ProtocolError, UsageError, shown
 from penstock.spi._elements import dumped_bytes
 from penstock.spi._registry import Registry
-from penstock.spi._resolve_serializer import resolve_serializer
+from penstock.spi._resolve_serializer import format_of, resolve_serializer
 from penstock.spi._serializer import Serializer
 
 _JSON_VALUES: Final = (dict, list, tuple, int, float, bool)
@@ -13,7 +13,10 @@ _JSON_VALUES: Final = (dict, list, tuple, int, float, bool)
 
 
 def serializer_for(
-    registry: Registry, serializer: str | Serializer | None, kind: Any
+    registry: Registry,
+    serializer: str | Serializer | None,
+    kind: Any,
+    media_type: str | None = None,
 ) -> Serializer | None:
     """Return the serializer for values of type `kind`, as `resolve_serializer` does; one that knows
     no types is taken unchanged.
@@ -23,11 +26,14 @@ def serializer_for(
         found = resolve_serializer(registry, serializer)
         if found is not None and type(found).for_type is Serializer.for_type:
             return found
-    return resolve_serializer(registry, serializer, kind)
+    return resolve_serializer(registry, serializer, kind, media_type)
 
 
 def encode_payload(
-    registry: Registry, serializer: str | Serializer | None, payload: object
+    registry: Registry,
+    serializer: str | Serializer | None,
+    payload: object,
+    media_type: str | None = None,
 ) -> bytes | None:
     """Return the bytes of a payload, or None for none. Raises UsageError for one that the
     serializer does not support.
@@ -36,11 +42,15 @@ def encode_payload(
     if payload is None:
         return None
     kind: Any = type(payload)
-    # A dict has no annotation to check it by, so it is sent as JSON has it.
+    # A dict has no annotation to check it by, so it is sent as the format has it.
     if serializer is None and kind in _JSON_VALUES:
-        return registry.serializer("json").dumps(payload)
+        plain = format_of(registry, media_type)
+        return dumped_bytes(plain.dumps(payload), plain, payload)
     found = serializer_for(
-        registry, serializer, None if kind in _JSON_VALUES or isinstance(payload, bytes) else kind
+        registry,
+        serializer,
+        None if kind in _JSON_VALUES or isinstance(payload, bytes) else kind,
+        media_type,
     )
     # `dumped_bytes` refuses a serializer that returns a text:
     # it would fail much later, in the session.

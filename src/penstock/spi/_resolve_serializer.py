@@ -6,6 +6,8 @@ Rules of this file:
   elements decides: str is sent as text, bytes unchanged, and every other type as JSON.
 """
 
+from collections.abc import Iterable
+from contextlib import suppress
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
@@ -18,30 +20,65 @@ BYTES: Final = "bytes"
 
 
 def resolve_serializer(
-    registry: Registry, serializer: str | Serializer | None, kind: Any = None
+    registry: Registry,
+    serializer: str | Serializer | None,
+    kind: Any = None,
+    media_type: str | None = None,
 ) -> Serializer | None:
     """Return the serializer for elements of type `kind`, or None for bytes, which are sent
     unchanged.
 
     `serializer` is a name or an object. If it is None, `kind` decides: bytes (or no type) give
-    None, str gives ``text``, and other types give ``json`` for that type.
+    None, str gives ``text``, and other types give ``json`` for that type, or the serializer of the
+    MIME type that the peer has named, if one is installed.
     Raises UsageError for a name that is not installed, for an object that cannot serialize, and for
     a type that the serializer does not support.
     """
     if serializer is None:
         if is_bytes(kind):
             return None
-        return (
-            registry.serializer("text")
-            if kind is str
-            else registry.serializer("json").for_type(kind)
-        )
+        if kind is str:
+            return registry.serializer("text")
+        # A format that does not know the type is not used: what is sent is the program's choice.
+        wanted = _of_media_type(registry, media_type)
+        if wanted is not None:
+            with suppress(UsageError):
+                return wanted.for_type(kind)
+        return registry.serializer("json").for_type(kind)
     found = _find(registry, serializer)
     if kind is None:
         return found
     # The serializer bytes also judges a type: `type=Quote` beside it is a mistake.
     bound = (registry.serializer(BYTES) if found is None else found).for_type(kind)
     return None if found is None else bound
+
+
+def format_of(registry: Registry, media_type: str | None) -> Serializer:
+    """Return the serializer for values of any type if the program has named none: that of a MIME
+    type, or ``json``.
+    """
+    return _of_media_type(registry, media_type) or registry.serializer("json")
+
+
+def known_media_type(registry: Registry, media_types: Iterable[str]) -> str | None:
+    """Return the first of the MIME types that a serializer has, without its parameters; None if
+    none of them is known.
+    """
+    known = (_plain(each) for each in media_types if _of_media_type(registry, each) is not None)
+    return next(known, None)
+
+
+def _plain(media_type: str) -> str:
+    # Parameters, such as a charset, do not change the format.
+    return media_type.partition(";")[0].strip().lower()
+
+
+def _of_media_type(registry: Registry, media_type: str | None) -> Serializer | None:
+    if media_type is None:
+        return None
+    wanted = _plain(media_type)
+    found = (each for each in registry.serializers.values() if wanted in each.media_types)
+    return next(found, None)
 
 
 def serializer_name(serializer: str | Serializer | None, kind: Any = None) -> str:

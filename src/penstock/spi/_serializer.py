@@ -36,6 +36,11 @@ class Serializer(ABC):
     lower-case letters, digits, '.' and '-'.
     """
 
+    media_types: ClassVar[tuple[str, ...]] = ()
+    """The MIME types of its format, in lower case: a peer that names one of them gets this
+    serializer, in a protocol that names MIME types.
+    """
+
     @abstractmethod
     def dumps(self, element: object, /) -> bytes:
         """Return the bytes of `element`. Raises `WrongElementType` for an unsupported type, and

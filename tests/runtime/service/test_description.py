@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import penstock
-from penstock.api import NotAvailable, PublisherFailed, Rejected, UsageError
+from penstock.api import NotAvailable, PublisherFailed, Rejected, Request, UsageError
 from penstock.logs import Retention, RingLog
 from penstock.runtime import DESCRIPTION
 from penstock.runtime.service._description import entry_of, summary_of
@@ -55,6 +55,27 @@ async def described(service: penstock.Service, protocol: str = "") -> list[dict[
         penstock.subscribe(f"{protocol}memory://a#{DESCRIPTION}", serializer="json") as stream,
     ):
         return [entry async for entry in stream]
+
+
+def test_the_payload_of_a_publisher_is_described() -> None:
+    """What the server gives is not listed: the request, the elements of a channel."""
+    service = penstock.Service()
+
+    @service.publisher("above")
+    async def above(request: Request, payload: Quote, most: int = 3) -> AsyncIterator[bytes]:
+        yield b""
+
+    @service.publisher("sums")
+    async def sums(elements: penstock.Source[Quote]) -> AsyncIterator[bytes]:
+        yield b""
+
+    found = [entry_of(service, route) for route in service.router.routes()]
+    assert [each["parameters"] for each in found] == [
+        [{"name": "most", "type": "int", "in": "query", "required": False}],
+        [],
+    ]
+    assert (found[0]["payload"], found[0]["needs_payload"]) == ("Quote", True)
+    assert "payload" not in found[1]
 
 
 @pytest.mark.parametrize("protocol", ["", "reactivesocket+"])

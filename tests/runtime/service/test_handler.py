@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.api import UsageError
+from penstock.api import Model, Request, UsageError
 from penstock.runtime.service import Handler
 from penstock.spi import PeerIdentity
 
@@ -29,6 +29,21 @@ def test_a_handler_may_take_the_identity_of_the_peer() -> None:
     made = Handler(handler, "the handler")
     assert made.plain is None
     assert made(b"to ", PEER) == b"to test"
+
+
+def test_a_handler_may_take_the_request() -> None:
+    """It is given before the call; the handler itself stays without one."""
+
+    def handler(data: bytes, request: Request, peer: PeerIdentity) -> bytes:
+        return data + (request.metadata or b"") + peer.address.encode()
+
+    made = Handler(handler, "the handler")
+    assert made.takes_request
+    assert made.plain is None
+    bound = made.given(Request(Model.RESPONSE, b"a", b"b"))
+    assert not bound.takes_request
+    assert bound(b"a", PEER) == b"abtest"
+    assert made.given(Request(Model.RESPONSE, b"a", b"c"))(b"a", PEER) == b"actest"
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ class MsgpackSerializer(Serializer):
     """
 
     name = "msgpack"
+    media_types = ("application/msgpack", "application/vnd.msgpack", "application/x-msgpack")
 
     def __init__(self, *, max_values: int = MAX_VALUES) -> None:
         self._bounds = MsgpackBounds(max_values)

@@ -62,6 +62,11 @@ class ProtobufSerializer(Serializer):
     """
 
     name = "protobuf"
+    media_types = (
+        "application/vnd.google.protobuf",
+        "application/x-protobuf",
+        "application/protobuf",
+    )
 
     def __init__(self, *, max_values: int = MAX_VALUES) -> None:
         self._bounds = partial(ProtobufBounds, max_values)

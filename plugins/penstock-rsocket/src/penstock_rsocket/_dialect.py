@@ -18,6 +18,7 @@ import attrs
 from penstock.api import (
     AlreadySubscribed,
     AuthRefused,
+    ContentTypes,
     Credentials,
     Model,
     ProtocolError,
@@ -222,13 +223,20 @@ class ReceivedFrames:
             )
         if setup.token is not None:
             raise ProtocolError("this side resumes no connection", reason="protocol:resume")
-        self.form = MetadataForm(setup.metadata_type)
+        self.form = MetadataForm(setup.metadata_type, setup.data_type)
         shown = self.form.credentials_of(setup.metadata)
         credentials = None if shown is None else metadata.decode_credentials(shown)
         if not self._channel.state.is_closing:  # this side may have closed meanwhile
             self._dialect.on_setup(setup)
-        self.handshake.receive(
+        introduction = SetupData.received(
             setup.data,
+            data_type=setup.data_type,
+            metadata_type=setup.metadata_type,
+            metadata=setup.metadata or b"",
+            leases=setup.leases,
+        )
+        self.handshake.receive(
+            introduction,
             self._dialect.extensions,
             b"" if credentials is None else encode_credentials(credentials),
         )
@@ -269,7 +277,7 @@ class ReceivedFrames:
             if not 0 < demand <= LARGEST_NUMBER:
                 self._streams.receive_subscribe(stream_id, None, 1, ILLEGAL_DEMAND)
                 return
-            self.requests.begin(stream_id, demand, partial(self._target_of, model))
+            self.requests.begin(stream_id, demand, partial(self.form.request_of, model))
             self.requests.receive_fragment(stream_id, content, data, is_last=False)
             return
         refusal: str | None = None if 0 < demand <= LARGEST_NUMBER else ILLEGAL_DEMAND
@@ -277,7 +285,7 @@ class ReceivedFrames:
             refusal = NO_LEASE
         target: Request | None = None
         try:
-            target = self._target_of(model, content, data)
+            target = self.form.request_of(model, content, data)
         except ProtocolError as broken:
             refusal = str(broken)
         if model is Model.FIRE_AND_FORGET:
@@ -301,11 +309,6 @@ class ReceivedFrames:
         leases = self._dialect.leases
         return leases is None or leases.admit()
 
-    def _target_of(self, model: Model, content: bytes | None, data: bytes) -> Request:
-        """Return what the service is asked for."""
-        route = self.form.route_of(content)
-        return Request(model, data, content, route)
-
     def _request_response(self, flags: int, stream_id: int, body: bytes) -> None:
         dialect, serving = self._dialect, self._streams.serving
         # The usual request in fewer calls: small, whole, and without metadata and leases.
@@ -321,7 +324,8 @@ class ReceivedFrames:
         ):
             # Before the request is served: it may be answered inside that call.
             dialect.answering[stream_id] = False
-            self._streams.receive_subscribe(stream_id, Request(_RESPONSE, body), 1)
+            request = Request(_RESPONSE, body, types=self.form.types)
+            self._streams.receive_subscribe(stream_id, request, 1)
             if stream_id not in serving:  # refused, or answered at once
                 dialect.answering.pop(stream_id, None)
             return
@@ -363,10 +367,10 @@ class ReceivedFrames:
 
     def _channel_of(self, stream_id: int, content: bytes | None, data: bytes) -> Request:
         """Return what the service is asked for, and keep the first element of a channel."""
-        route = self.form.route_of(content)
-        self._dialect.channels.arriving[stream_id] = Arriving(data)
         # With the first element as its data, so that its bytes count as those of any request.
-        return Request(Model.CHANNEL, data, content, route)
+        request = self.form.request_of(Model.CHANNEL, content, data)
+        self._dialect.channels.arriving[stream_id] = Arriving(data)
+        return request
 
     def _request_n(self, _flags: int, stream_id: int, body: bytes) -> None:
         (demand,) = _read_number(body)
@@ -503,7 +507,8 @@ class ReceivedFrames:
         if stream_id:
             self._channel.count_oddity()
         elif self._channel.spend_control_token():
-            self._streams.receive_fire_and_forget(Request(Model.METADATA_PUSH, body))
+            request = Request(Model.METADATA_PUSH, body, types=self.form.types)
+            self._streams.receive_fire_and_forget(request)
 
     def _resume_ok(self, _flags: int, _stream_id: int, _body: bytes) -> None:
         self._channel.count_oddity()
@@ -600,6 +605,11 @@ class RsocketDialect:
         """How many bytes may come before a SETUP is complete."""
         return self._received.handshake.preauth_bytes
 
+    @property
+    def content_types(self) -> ContentTypes:
+        """The MIME types of the SETUP."""
+        return self._received.form.types
+
     # --- the handshake
 
     def start(self, now: float) -> None:
@@ -615,7 +625,7 @@ class RsocketDialect:
     def _client_setup(self) -> frames.Setup:
         given = self._setup
         setup = given if isinstance(given, SetupData) else SetupData(given)
-        self._received.form = MetadataForm(setup.metadata_type)
+        self._received.form = MetadataForm(setup.metadata_type, setup.data_type)
         if setup.leases:
             self.leases = Leases(self._session, self._send_leased)
         limits, content = self._channel.limits, setup.metadata

@@ -4,18 +4,25 @@ what it says.
 
 from typing import Final, Self
 
-from penstock.api import UsageError
+from penstock.api import ContentTypes, Model, Request, UsageError
 from penstock_rsocket._metadata import (
+    ACCEPTED_TYPES,
     AUTHENTICATION,
     COMPOSITE,
+    DATA_TYPE,
     ROUTING,
     decode_route,
+    decode_types,
     encode_composite,
     encode_route,
+    entries_of,
     find_entry,
 )
 
 OCTETS: Final = "application/octet-stream"
+
+_READ_HERE: Final = frozenset({ROUTING, DATA_TYPE, ACCEPTED_TYPES})
+"""Kinds of metadata that decide where a request leads, and how its data is read."""
 
 
 class SetupData(bytes):
@@ -48,6 +55,19 @@ class SetupData(bytes):
         for name, value in (("data_type", data_type), ("metadata_type", metadata_type)):
             if not value.isascii() or not 0 < len(value) <= 255:  # one byte of length
                 raise UsageError(f"{name}={value[:200]!a}; a MIME type has 1 to 255 ASCII letters")
+        return cls.received(
+            data,
+            data_type=data_type,
+            metadata_type=metadata_type,
+            metadata=metadata,
+            leases=leases,
+        )
+
+    @classmethod
+    def received(
+        cls, data: bytes, *, data_type: str, metadata_type: str, metadata: bytes, leases: bool
+    ) -> Self:
+        """Return what a client has said, legal or not."""
         made = super().__new__(cls, data)
         made.data_type, made.metadata_type, made.metadata = data_type, metadata_type, metadata
         made.leases = leases
@@ -61,21 +81,34 @@ class SetupData(bytes):
 class MetadataForm:
     """How the metadata of the requests on one connection is read and written."""
 
-    __slots__ = ("_type",)
+    __slots__ = ("_type", "types")
 
-    def __init__(self, metadata_type: str) -> None:
+    def __init__(self, metadata_type: str, data_type: str = OCTETS) -> None:
         self._type = metadata_type
+        self.types: ContentTypes = ContentTypes(data_type, metadata_type)
+        """Those of a request that names none itself. One object for all of them."""
 
-    def route_of(self, content: bytes | None) -> str | None:
-        """Return the route in the metadata of a request; None without one.
-        Raises ProtocolError.
-        """
-        if not content:
-            return None
-        if self._type == COMPOSITE:
-            found = find_entry(content, ROUTING)
-            return None if found is None else decode_route(found)
-        return decode_route(content) if self._type == ROUTING else None
+    def request_of(self, model: Model, content: bytes | None, data: bytes) -> Request:
+        """Return a request with its metadata. Raises ProtocolError."""
+        if not content or self._type not in (COMPOSITE, ROUTING):
+            return Request(model, data, content, types=self.types)
+        if self._type == ROUTING:
+            return Request(model, data, content, decode_route(content), types=self.types)
+        # The first entry of a kind counts, as for `find_entry`.
+        entries: dict[str, bytes] = {}
+        for kind, entry in entries_of(content):
+            if kind in _READ_HERE:
+                entries.setdefault(kind, entry)
+        types, route = self.types, entries.get(ROUTING)
+        if DATA_TYPE in entries or ACCEPTED_TYPES in entries:
+            named = decode_types(entries.get(DATA_TYPE, b""))
+            types = ContentTypes(
+                named[0] if named else types.data,
+                types.metadata,
+                tuple(decode_types(entries.get(ACCEPTED_TYPES, b""))),
+            )
+        name = None if route is None else decode_route(route)
+        return Request(model, data, content, name, types=types)
 
     def with_route(self, route: str, content: bytes | None) -> bytes:
         """Return the metadata of a request with a route, and with `content` beside it.

@@ -94,10 +94,10 @@ class ReconnectingPeer(Peer):
         """Ask as `Peer.request_response` does, once the connection is there."""
         return await self._ask(super().request_response, *arguments, **options)
 
-    async def fire_and_forget(self, data: bytes | str, *, name: str | None = None) -> None:
+    async def fire_and_forget(self, *arguments: Any, **options: Any) -> None:
         """Send as `Peer.fire_and_forget` does, once the connection is there."""
         await self.wait_connected()
-        await super().fire_and_forget(data, name=name)
+        await super().fire_and_forget(*arguments, **options)
 
     async def metadata_push(self, metadata: bytes) -> None:
         """Send as `Peer.metadata_push` does, once the connection is there."""

@@ -319,6 +319,8 @@ class IncomingRequests:
                 if handler is None:
                     return
                 self._published.check_may_open(target, self.peer)
+                if handler.takes_request:
+                    handler = handler.given(target)
             else:
                 # A name leads to the handler of its requests. Nobody waits for the answer.
                 handler = self._published.find(target, self.peer)

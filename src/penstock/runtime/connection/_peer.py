@@ -10,6 +10,7 @@ import trio
 from trio.lowlevel import checkpoint_if_cancelled
 
 from penstock.api import (
+    ContentTypes,
     Model,
     PositionedName,
     Positions,
@@ -164,11 +165,23 @@ class Peer:
 
     @overload
     async def request(
-        self, name: str, payload: object = ..., *, type: type[T], serializer: SerializerOrName = ...
+        self,
+        name: str,
+        payload: object = ...,
+        *,
+        type: type[T],
+        serializer: SerializerOrName = ...,
+        metadata: bytes | None = ...,
     ) -> T: ...
     @overload
     async def request(
-        self, name: str, payload: object = ..., *, type: None = ..., serializer: None = ...
+        self,
+        name: str,
+        payload: object = ...,
+        *,
+        type: None = ...,
+        serializer: None = ...,
+        metadata: bytes | None = ...,
     ) -> bytes: ...
     @overload
     async def request(
@@ -178,6 +191,7 @@ class Peer:
         *,
         type: Any = ...,
         serializer: SerializerOrName = ...,
+        metadata: bytes | None = ...,
     ) -> Any: ...
     async def request(
         self,
@@ -186,6 +200,7 @@ class Peer:
         *,
         type: Any = None,
         serializer: SerializerOrName = None,
+        metadata: bytes | None = None,
     ) -> Any:
         """Ask what the peer offers under `name` for one value, and return it;
         `payload` goes along; None means that no payload is sent.
@@ -193,16 +208,19 @@ class Peer:
         The peer answers with `Service.request`, or with the first element of a publisher of that
         name. `type` is the type of the answer: a class that is sent as JSON, or str; without it the
         answer is bytes. A payload is sent in the same way, by its own type.
-        `serializer` names another format for both. A cancel here cancels there.
+        `serializer` names another format for both. `metadata` goes beside the payload; only RSocket
+        has it. A cancel here cancels there.
         Raises Rejected, PublisherFailed and ConnectionLost as streams do, ProtocolError for an
         answer that cannot be read, and UsageError for a name or a payload that cannot be sent. On
         RS.io a payload needs the extension *requests* on both sides. Checkpoints.
         """
         connection = self._connection
         # A mistake in the arguments is raised before anything is sent or waited for.
-        loader = resolve_serializer(self._registry, serializer, type)
-        data = encode_payload(self._registry, serializer, payload)
+        media_type = self._media_type()
+        loader = resolve_serializer(self._registry, serializer, type, media_type)
+        data = encode_payload(self._registry, serializer, payload, media_type)
         check_name(name, connection.session.channel.limits)
+        self._check_metadata(metadata)
         try:
             await checkpoint_if_cancelled()
         except RuntimeError:
@@ -213,7 +231,8 @@ class Peer:
         if data is not None and Model.RESPONSE not in connection.session.channel.dialect.models:
             await self.wait_accepted()
         # Only now: on RS.io the form of the request depends on the extensions of the peer.
-        target, requests = target_of(connection.session.channel, name, data), connection.requests
+        target = target_of(connection.session.channel, name, data, metadata)
+        requests = connection.requests
         if not requests.has_room:
             await requests.wait_for_room()
         answer = requests.ask(target)
@@ -241,16 +260,32 @@ class Peer:
 
     @overload
     async def request_response(
-        self, data: bytes | str, *, type: type[T], serializer: SerializerOrName = ...
+        self,
+        data: bytes | str,
+        *,
+        type: type[T],
+        serializer: SerializerOrName = ...,
+        metadata: bytes | None = ...,
     ) -> T: ...
     @overload
     async def request_response(
-        self, data: bytes | str, *, type: object = ..., serializer: SerializerOrName = ...
+        self,
+        data: bytes | str,
+        *,
+        type: object = ...,
+        serializer: SerializerOrName = ...,
+        metadata: bytes | None = ...,
     ) -> Any: ...
     async def request_response(
-        self, data: bytes | str, *, type: Any = None, serializer: SerializerOrName = None
+        self,
+        data: bytes | str,
+        *,
+        type: Any = None,
+        serializer: SerializerOrName = None,
+        metadata: bytes | None = None,
     ) -> Any:
-        """Ask for one value, and return it. `type` and `serializer` are those of `subscribe`.
+        """Ask for one value, and return it. `type` and `serializer` are those of `subscribe`, and
+        `metadata` is that of `request`.
 
         The meaning of `data` is up to the peer; a publisher's name leads to its first element.
         A cancel here cancels there.
@@ -267,12 +302,13 @@ class Peer:
         loader = (
             None
             if serializer is type is None
-            else resolve_serializer(self._registry, serializer, type)
+            else resolve_serializer(self._registry, serializer, type, self._media_type())
         )
         dialect = connection.session.channel.dialect
         if (
             _RESPONSE in dialect.models
             and data.__class__ is bytes
+            and metadata is None
             and len(data) <= requests.usual_data
         ):
             request = Request(_RESPONSE, data)
@@ -280,7 +316,7 @@ class Peer:
             # RS.io's extension for it is known when the peer's hello has come.
             if _RESPONSE not in dialect.models and not connection.is_open.is_set():
                 await self.wait_accepted()
-            request = self._request(_RESPONSE, data)
+            request = self._request(_RESPONSE, data, metadata=metadata)
         try:
             await checkpoint_if_cancelled()
         except RuntimeError:
@@ -297,15 +333,18 @@ class Peer:
         RemoteSource(self._connection, request, loader).attach(answer)
         return await answer.receive()
 
-    async def fire_and_forget(self, data: bytes | str, *, name: str | None = None) -> None:
+    async def fire_and_forget(
+        self, data: object, *, name: str | None = None, metadata: bytes | None = None
+    ) -> None:
         """Send a message that has no answer; the peer may drop it.
         Returns when the message is queued.
 
-        `name` is what the peer offers under it, and `data` its payload. Only RSocket has it.
+        `name` is what the peer offers under it, `data` its payload, as for `request`, and
+        `metadata` goes beside it. Only RSocket has these.
 
         Raises as `request_response` does. Checkpoints.
         """
-        request = self._request(Model.FIRE_AND_FORGET, data, name)
+        request = self._request(Model.FIRE_AND_FORGET, data, name, metadata=metadata)
         # A loop that sends messages without an answer must let the writer run:
         # nothing else would make it wait.
         try:
@@ -332,38 +371,42 @@ class Peer:
     @overload
     def request_stream(
         self,
-        data: bytes | str,
+        data: object,
         *,
         type: type[T],
         name: str | None = ...,
         demand: int = ...,
         serializer: SerializerOrName = ...,
+        metadata: bytes | None = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
     @overload
     def request_stream(
         self,
-        data: bytes | str,
+        data: object,
         *,
         type: object = ...,
         name: str | None = ...,
         demand: int = ...,
         serializer: SerializerOrName = ...,
+        metadata: bytes | None = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
     def request_stream(
         self,
-        data: bytes | str,
+        data: object,
         *,
         type: Any = None,
         name: str | None = None,
         demand: int = DEFAULT_DEMAND,
         serializer: SerializerOrName = None,
+        metadata: bytes | None = None,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Ask for a stream, for the length of an ``async with`` block, as `subscribe` does.
 
         `data` and the exceptions are those of `request_response`. `name` is what the peer offers
-        under it, and `data` its payload; only RSocket has it.
+        under it, `data` its payload, which is sent as for `request`, and `metadata` goes beside it;
+        only RSocket has these.
         """
-        request = self._request(Model.STREAM, data, name)
+        request = self._request(Model.STREAM, data, name, serializer, metadata)
         loader = self._loader(serializer, type)
         return RemoteOpening(RemoteSource(self._connection, request, loader), demand)
 
@@ -375,15 +418,16 @@ class Peer:
         type: Any = None,
         demand: int = DEFAULT_DEMAND,
         serializer: SerializerOrName = None,
+        metadata: bytes | None = None,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Send `elements` as the peer requests them, and get a stream back, for the length of an
         ``async with`` block, as `subscribe` does. Each direction has its own demand.
 
-        `name` is what the peer offers under it; without one the peer decides. `type` and
-        `serializer` are those of both directions; without them the elements that are sent are
-        bytes. The first element opens the channel: without one nothing is sent, and the stream
-        ends as `elements` do. Leaving the block cancels both directions, unless the stream has
-        ended. Raises UsageError if the connection has no channels: RSocket has them.
+        `name` is what the peer offers under it; without one the peer decides. `metadata` goes with
+        the request. `type` and `serializer` are those of both directions; without them the elements
+        that are sent are bytes. The first element opens the channel: without one nothing is sent,
+        and the stream ends as `elements` do. Leaving the block cancels both directions, unless the
+        stream has ended. Raises UsageError if the connection has no channels: RSocket has them.
         """
         channel = self._connection.session.channel
         if Model.CHANNEL not in channel.dialect.models:
@@ -393,8 +437,10 @@ class Peer:
         sent = Publication(
             as_source(elements), serializer, 0, type, "the elements of request_channel()"
         )
-        found = FoundStream(sent, sent.find_serializer(self._registry), is_single=False)
-        request = Request(Model.CHANNEL, b"", name=name, elements=OwnElements(found))
+        self._check_metadata(metadata)
+        writer = sent.find_serializer(self._registry, self._content_types())
+        found = FoundStream(sent, writer, is_single=False)
+        request = Request(Model.CHANNEL, b"", metadata, name, OwnElements(found))
         return ChannelOpening(
             RemoteSource(self._connection, request, self._loader(serializer, type)), demand, self
         )
@@ -443,12 +489,26 @@ class Peer:
     ) -> "RemoteSource":
         return RemoteSource(self._connection, self._request(model, data), loader)
 
-    def _request(self, model: Model, data: bytes | str, name: str | None = None) -> Request:
+    def _request(
+        self,
+        model: Model,
+        data: object,
+        name: str | None = None,
+        serializer: SerializerOrName = None,
+        metadata: bytes | None = None,
+    ) -> Request:
         channel = self._connection.session.channel
         # Here, and not in the dialect: a request that cannot be sent must not use up a stream id.
         if model not in channel.dialect.models:
             raise UsageError(why_unsupported(channel.dialect.name, model))
-        encoded = data if data.__class__ is bytes else _request_data(data)
+        if isinstance(data, bytes):
+            encoded: bytes = data
+        elif name is None:
+            encoded = _request_data(data)
+        else:
+            payload = encode_payload(self._registry, serializer, data, self._media_type())
+            encoded = b"" if payload is None else payload
+        self._check_metadata(metadata)
         # Most data is far below the limit: the exact one is looked up for the rest.
         if len(encoded) > channel.limits.max_frame - DEMAND_SIZE:
             check_length(channel, model, len(encoded))
@@ -460,14 +520,31 @@ class Peer:
                     f"{model.value} has data and no name; connect with rsocket+…://, or put the "
                     "name into the data"
                 )
-        return Request(model, encoded, name=name)
+        return Request(model, encoded, metadata, name)
+
+    def _check_metadata(self, metadata: bytes | None) -> None:
+        dialect = self._connection.session.channel.dialect
+        if metadata is not None and not dialect.has_routes:
+            raise UsageError(
+                f"metadata= was given, and this connection speaks {dialect.name}, where a request "
+                "has data alone; connect with rsocket+…://, or leave it out"
+            )
+
+    def _content_types(self) -> ContentTypes | None:
+        """Return the MIME types of the connection, in a protocol that names them."""
+        # Optional: most dialects lack it.
+        return getattr(self._connection.session.channel.dialect, "content_types", None)
+
+    def _media_type(self) -> str | None:
+        types = self._content_types()
+        return None if types is None else types.data
 
     def _loader(self, serializer: SerializerOrName, kind: Any) -> Serializer | None:
         if serializer is kind is None:
             # Neither was given: the announcement of the publisher decides,
             # and without one the elements stay bytes.
             return AnnouncedSerializer(self._registry)
-        return resolve_serializer(self._registry, serializer, kind)
+        return resolve_serializer(self._registry, serializer, kind, self._media_type())
 
     def __repr__(self) -> str:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"

@@ -21,7 +21,8 @@ from penstock.runtime.service._function_annotations import (
     called_function,
     open_parameters,
 )
-from penstock.runtime.service._named_requests import PAYLOAD, NamedHandler
+from penstock.runtime.service._named_requests import NamedHandler
+from penstock.runtime.service._payload_parameter import PAYLOAD, PayloadParameter
 from penstock.runtime.service._router import NoMatch, Route, Router
 from penstock.runtime.service._text_parameters import without_none
 from penstock.spi import PeerIdentity, Serializer, serializer_name, type_name
@@ -50,6 +51,7 @@ class Described(Protocol):
     may_open: Any
     options: dict[Route, tuple[str | Serializer | None, int, Any, str]]
     logs: dict[Route, Any]
+    payloads: dict[Route, PayloadParameter]
 
     def publisher(self, name: str, *, serializer: str) -> Callable[[Any], Any]:
         """Offer the decorated function."""
@@ -126,10 +128,12 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
     open_to_peers = {
         name: each
         for name, each in open_parameters(function, f"{pattern.text!r}").items()
-        # The server gives the identity of the peer. A client cannot send it, so it is not listed.
-        if without_none(_known(annotations, name)) is not PeerIdentity
+        # The server gives these. A client cannot send them, so they are not listed.
+        if without_none(_known(annotations, name)) not in (PeerIdentity, Request)
+        and name not in route.elements
     }
-    payload = None if handler is None else open_to_peers.pop(PAYLOAD, None)
+    takes_payload = handler is not None or route in service.payloads
+    payload = open_to_peers.pop(PAYLOAD, None) if takes_payload else None
     entry["parameters"] = [
         {
             "name": name,
@@ -148,10 +152,10 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
         entry["elements"] = _type_text(
             kind, "bytes" if name == "bytes" else "str" if name == "text" else ""
         )
-    else:
-        if payload is not None:
-            entry["payload"] = _type_text(_known(annotations, PAYLOAD))
-            entry["needs_payload"] = payload.default is payload.empty
+    if payload is not None:
+        entry["payload"] = _type_text(_known(annotations, PAYLOAD))
+        entry["needs_payload"] = payload.default is payload.empty
+    if handler is not None:
         entry["answer"] = _type_text(_known(annotations, "return"))
     entry["summary"] = summary_of(function)
     return entry

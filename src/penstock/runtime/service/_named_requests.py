@@ -6,42 +6,35 @@ Rules of this file:
 * The parameter called ``payload`` gets the payload.
   All others come from the name, as those of publishers do.
 * A signature that no request could fit is a UsageError when the handler is added.
-* A payload that does not decode is the peer's fault: the peer gets the reason, and nothing is
-  reported here. If the code of the payload's class raises, that is a fault of this side, and
-  reported as one of the handler.
+* A payload is read in the call of the handler (`_payload_parameter`).
 """
 
 import collections.abc
 import inspect
 from collections.abc import Callable
 from types import UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from penstock.api import ProtocolError, UsageError, shown
-from penstock.runtime.service._cannot_open import UnfitPayload, UnreadablePayload
+from penstock.api import ContentTypes, UsageError, shown
 from penstock.runtime.service._function_annotations import (
     Annotations,
     called_function,
-    open_parameters,
 )
 from penstock.runtime.service._handler import Handler
+from penstock.runtime.service._payload_parameter import PAYLOAD, PayloadParameter
 from penstock.runtime.service._router import Pattern, Route
-from penstock.runtime.service._text_parameters import without_none
 from penstock.spi import (
     PeerIdentity,
     Registry,
     Serializer,
-    TypeCodeFailed,
     WrongElementType,
     bare_type,
     check_serializer_argument,
     dump_error,
     dumped_bytes,
+    known_media_type,
     serializer_for,
 )
-
-PAYLOAD: Final = "payload"
-"""The name of the parameter that gets the payload."""
 
 
 class NamedHandler:
@@ -50,12 +43,10 @@ class NamedHandler:
     __slots__ = (
         "_answer_type",
         "_known",
-        "_payload_type",
         "_serializer",
-        "_takes_payload",
         "answer_place",
         "label",
-        "needs_payload",
+        "payload",
         "route",
     )
 
@@ -81,22 +72,8 @@ class NamedHandler:
                 f"{where}: a parameter of a name cannot be called {PAYLOAD!r}, which gets the "
                 "payload; rename it"
             )
-        annotations, given = (
-            Annotations(function, where),
-            open_parameters(function, where).get(PAYLOAD),
-        )
-        self._takes_payload = given is not None
-        self.needs_payload: bool = given is not None and given.default is inspect.Parameter.empty
-        # ``| None`` says that the payload may be left out.
-        # It does not belong to the type that is sent.
-        self._payload_type = without_none(annotations.of(PAYLOAD))
-        # Nothing else would notice the mistake:
-        # the identity would be read from the bytes of the peer.
-        if self._payload_type is PeerIdentity:
-            raise UsageError(
-                f"{where}: the parameter {PAYLOAD!r} gets the payload; give the one for the "
-                "PeerIdentity another name"
-            )
+        self.payload: PayloadParameter = PayloadParameter(pattern.text, function, where, serializer)
+        annotations = Annotations(function, where)
         self._answer_type = annotations.of("return")
         self.answer_place: str = (
             "" if self._answer_type is None else f"the return annotation of {where}"
@@ -106,55 +83,63 @@ class NamedHandler:
         self.label: str = getattr(function, "__qualname__", where)
         self.route: Route = _route(pattern, function)
         # For the registry that was asked last: a service is served with one, and a typed serializer
-        # is not looked up for each request.
-        self._known: tuple[Registry, Serializer | None, Serializer | None] | None = None
+        # is not looked up for each request. By the MIME types that the peer has named: each pair is
+        # of serializers that are installed.
+        self._known: tuple[Registry, dict[Any, tuple[Serializer | None, Serializer | None]]] | None
+        self._known = None
 
-    def serializers(self, registry: Registry) -> tuple[Serializer | None, Serializer | None]:
+    def serializers(
+        self, registry: Registry, types: ContentTypes | None = None
+    ) -> tuple[Serializer | None, Serializer | None]:
         """Return what reads payloads and what writes answers; None is for bytes. Raises
         UsageError if one is not installed.
         """
         known = self._known
         if known is None or known[0] is not registry:
-            payloads = (
-                serializer_for(registry, self._serializer, self._payload_type)
-                if self._takes_payload
-                else None
+            known = self._known = registry, {}
+        if types is None or self._serializer is not None:
+            key: tuple[str | None, str | None] = (None, None)
+        else:
+            # Types that no serializer has are one key: a peer may name any number of them.
+            data = known_media_type(registry, (types.data,))
+            key = data, known_media_type(registry, types.accepted) or data
+        found = known[1].get(key)
+        if found is None:
+            found = known[1][key] = (
+                self.payload.reader(registry, key[0]),
+                serializer_for(registry, self._serializer, self._answer_type, key[1]),
             )
-            known = self._known = (
-                registry,
-                payloads,
-                serializer_for(registry, self._serializer, self._answer_type),
-            )
-        return known[1], known[2]
+        return found
 
-    def call(self, function: Callable[..., Any], payload: bytes | None) -> "NamedCall":
+    def call(
+        self,
+        function: Callable[..., Any],
+        payload: bytes | None,
+        types: ContentTypes | None = None,
+    ) -> "NamedCall":
         """Return the call of `function`, which has its other parameters. Raises UnfitPayload;
         None means that none was sent.
         """
-        # Told apart from a wrong name: the caller has found the request,
-        # and must change what it sends.
-        if payload is None and self.needs_payload:
-            raise UnfitPayload(f"{self.route.pattern.text} needs a payload, and none was sent")
-        # Refused, and not dropped: an answer would look as if the payload had been used.
-        if payload is not None and not self._takes_payload:
-            raise UnfitPayload(
-                f"{self.route.pattern.text} takes no payload, and one of {len(payload)} bytes was "
-                "sent"
-            )
-        return NamedCall(self, function, payload)
+        self.payload.check(payload)
+        return NamedCall(self, function, payload, types)
 
 
 class NamedCall(Handler):
     """One request by name, as a handler that is called once. `use` gives it its serializers."""
 
-    __slots__ = ("_call", "_dumps", "_handler", "_loads", "_payload")
+    __slots__ = ("_call", "_dumps", "_handler", "_loads", "_payload", "_types")
 
     def __init__(
-        self, handler: NamedHandler, call: Callable[..., Any], payload: bytes | None
+        self,
+        handler: NamedHandler,
+        call: Callable[..., Any],
+        payload: bytes | None,
+        types: ContentTypes | None,
     ) -> None:
         self._handler = handler
         self._call = call
         self._payload = payload
+        self._types = types
         # None until `use`: the registry is known to the connection, and not to the service.
         self._loads: Serializer | None = None
         self._dumps: Serializer | None = None
@@ -163,10 +148,11 @@ class NamedCall(Handler):
         self.label: str = handler.label
         self.pattern: str = handler.route.pattern.text
         self.is_generator: bool = False
+        self.takes_request: bool = False  # the router has given it
 
     def use(self, registry: Registry) -> None:
         """Look up the serializers. Raises UsageError if one is not installed."""
-        self._loads, self._dumps = self._handler.serializers(registry)
+        self._loads, self._dumps = self._handler.serializers(registry, self._types)
 
     def __call__(self, data: bytes, peer: PeerIdentity) -> Any:
         return self._answer()
@@ -177,9 +163,7 @@ class NamedCall(Handler):
         if payload is None:
             value = await self._call()
         else:
-            value = await self._call(
-                payload=payload if self._loads is None else self._loaded(self._loads, payload)
-            )
+            value = await self._call(payload=self._handler.payload.load(self._loads, payload))
         # None is refused behind this call, in the words for all handlers.
         if self._dumps is None or value is None:
             return value
@@ -187,20 +171,6 @@ class NamedCall(Handler):
             return dumped_bytes(self._dumps.dumps(value), self._dumps, value)
         except WrongElementType as error:
             raise dump_error(error, self._handler.answer_place) from error
-
-    def _loaded(self, serializer: Serializer, payload: bytes) -> object:
-        try:
-            return serializer.loads(payload)
-        # The code of the payload's class has raised:
-        # a fault of this side, which is reported as one of the handler.
-        except TypeCodeFailed:
-            raise
-        except (ProtocolError, UsageError) as error:
-            pattern = self._handler.route.pattern.text
-            raise UnreadablePayload(
-                f"the payload of {pattern}, {len(payload)} bytes, cannot be read by the serializer "
-                f"{serializer.name!r}: {error}"
-            ) from error
 
 
 def _route(pattern: Pattern, function: Callable[..., Any]) -> Route:

@@ -140,16 +140,20 @@ class PublishedStreams:
         try:
             # Request data may be a publisher's name: `answer` looks there first.
             if isinstance(target, Request):
-                found: Publication | Handler = self._service.answer(target, peer)
+                found: Publication | Handler = self._service.answer(target, peer, self._registry)
                 is_single = target.model is Model.RESPONSE
             else:
-                found, is_single = self._service.look_up(target, peer), False
+                found = self._service.look_up(target, peer, registry=self._registry)
+                is_single = False
             # Here and not in the service, which knows no registry.
             if isinstance(found, NamedCall):
                 found.use(self._registry)
             if isinstance(found, Handler):
                 return found
-            return FoundStream(found, found.find_serializer(self._registry), is_single=is_single)
+            types = target.types if isinstance(target, Request) else None
+            return FoundStream(
+                found, found.find_serializer(self._registry, types), is_single=is_single
+            )
         # These are answers to the peer, and no faults of the user: they are not reported.
         except CannotOpen:
             raise

@@ -69,7 +69,7 @@ class RequestHandlers:
             return None
         if self._may_open is not None and not self._may_open(request, peer):
             raise Forbidden("may_open refused it")
-        return handler
+        return handler.given(request) if handler.takes_request else handler
 
 
 class TaskRunner(Protocol):

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 
 import attrs
 
-from penstock.api import UsageError, shown
+from penstock.api import Model, Request, UsageError, shown
 from penstock.runtime.service._function_annotations import (
     Annotations,
     check_function,
@@ -115,6 +115,7 @@ class Route:
         "_readers",
         "_required",
         "_takes_peer",
+        "_takes_request",
         "content",
         "elements",
         "function",
@@ -125,8 +126,8 @@ class Route:
     def __init__(
         self, pattern: Pattern, function: Callable[..., Any], *, peer_type: type, payload: str = ""
     ) -> None:
-        """Parameters annotated with `peer_type` get the identity of the peer. `payload` names a
-        parameter that is not in the name.
+        """Parameters annotated with `peer_type` get the identity of the peer, and those annotated
+        with `Request` the request. `payload` names a parameter that is not in the name.
         """
         self.pattern: Pattern = pattern
         self.function: Callable[..., Any] = function
@@ -151,16 +152,22 @@ class Route:
         hints = {name: annotations.of(name, str) for name in parameters}
         check_peer_annotations(hints, f"{pattern.text!r}")
         self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is peer_type]
-        self.elements: list[str] = [
-            name
-            for name, hint in hints.items()
-            if takes_elements(hint, f"{pattern.text!r}: the parameter {name!r}")
+        self._takes_request = [
+            name for name, hint in hints.items() if without_none(hint) is Request
         ]
-        """The parameters that get the elements of a channel."""
+        self.elements: dict[str, Any] = {
+            name: element_type
+            for name, hint in hints.items()
+            if (element_type := channel_type(hint))
+        }
+        """The parameters that get the elements of a channel, each with the type of these."""
         named = {
             name: each
             for name, each in parameters.items()
-            if name not in self._takes_peer and name not in self.elements and name != payload
+            if name not in self._takes_peer
+            and name not in self._takes_request
+            and name not in self.elements
+            and name != payload
         }
         self._readers = {
             name: texts_reader(hints[name], f"{pattern.text!r}: the parameter {name!r}")
@@ -198,7 +205,11 @@ class Route:
                 )
 
     def bind(
-        self, given: dict[str, str], query: dict[str, list[str]], peer: object
+        self,
+        given: dict[str, str],
+        query: dict[str, list[str]],
+        peer: object,
+        request: Request | None = None,
     ) -> Callable[[], Any]:
         """Return the function with the converted parameters.
         Raises NoMatch for parameters that do not fit.
@@ -207,7 +218,13 @@ class Route:
         `Service` knows these by identity.
         """
         # The usual case, and the one without a partial.
-        if not given and not query and not self._takes_peer and not self._required:
+        if (
+            not given
+            and not query
+            and not self._takes_peer
+            and not self._required
+            and not self._takes_request
+        ):
             return self.function
         texts = {**{name: [text] for name, text in given.items()}, **query}
         if not texts.keys() <= self._readers.keys():
@@ -221,7 +238,7 @@ class Route:
                 f"{self.pattern.text} needs the parameter {min(self._required - texts.keys())!r}, "
                 "which was not given"
             )
-        values = {}
+        values: dict[str, Any] = {}
         for name, each in texts.items():
             try:
                 values[name] = self._readers[name](each)
@@ -232,6 +249,11 @@ class Route:
                     f"the parameter {name!r} of {self.pattern.text} cannot be {shown(each[0])}: "
                     f"{_reason(error)}"
                 ) from None
+        if self._takes_request:
+            # A subscribe of RS.io is a name, and no request.
+            values |= dict.fromkeys(
+                self._takes_request, request or Request(Model.NAMED, b"", name=self.pattern.text)
+            )
         return partial(self.function, **values, **dict.fromkeys(self._takes_peer, peer))
 
 
@@ -361,19 +383,13 @@ def _reason(error: Exception) -> str:
     )
 
 
-def takes_elements(hint: Any, where: str) -> bool:
-    """Return whether a parameter with this annotation gets the elements of a channel.
-    Raises UsageError for elements of another type than bytes.
+def channel_type(hint: Any) -> Any:
+    """Return the type of the elements that a parameter with this annotation gets from a channel;
+    None for another parameter.
     """
     if (get_origin(hint) or hint) is not Source:
-        return False
-    kinds = get_args(hint) or (bytes,)
-    if kinds[0] not in (bytes, Any):
-        raise UsageError(
-            f"{where} is annotated {shown(hint)}, and the elements that a peer sends on a channel "
-            "are bytes: annotate it with Source[bytes], and convert them"
-        )
-    return True
+        return None
+    return (get_args(hint) or (bytes,))[0]
 
 
 def check_peer_annotations(hints: dict[str, Any], where: str) -> None:

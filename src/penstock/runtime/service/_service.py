@@ -15,9 +15,22 @@ from typing import Any, ClassVar, Final, TypeVar
 
 import attrs
 
-from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_request, shown
+from penstock.api import (
+    FIRST_BYTE,
+    ContentTypes,
+    Model,
+    Request,
+    UsageError,
+    decode_named_request,
+    shown,
+)
 from penstock.logs import Log
-from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
+from penstock.runtime.service._cannot_open import (
+    MayOpen,
+    NoSuchPublisher,
+    UnfitPayload,
+    UnreadablePayload,
+)
 from penstock.runtime.service._description import LONGEST_NAME, offer_description
 from penstock.runtime.service._function_annotations import (
     called_function,
@@ -28,13 +41,21 @@ from penstock.runtime.service._function_annotations import (
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._log_publication import Addresses, LogPublication
 from penstock.runtime.service._named_requests import NamedCall, NamedHandler
+from penstock.runtime.service._payload_parameter import (
+    PAYLOAD,
+    PayloadParameter,
+    load_element,
+    media_type_of,
+)
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, canonical_name
 from penstock.spi import (
     PeerIdentity,
     Registry,
     Serializer,
     check_serializer_argument,
+    known_media_type,
     resolve_serializer,
+    serializer_for,
 )
 from penstock.streams import Source, Streamable, as_source, empty, from_batches
 
@@ -63,14 +84,17 @@ class Publication:
     pattern: str = ""
     """The name or pattern under which it is offered; empty for a request whose data is no name."""
 
-    def find_serializer(self, registry: Registry) -> Serializer | None:
-        """Return what turns the elements into bytes, or None if they are bytes.
-        Raises UsageError.
+    def find_serializer(
+        self, registry: Registry, types: ContentTypes | None = None
+    ) -> Serializer | None:
+        """Return what turns the elements into bytes, or None if they are bytes. `types` are what
+        the peer has named. Raises UsageError.
         """
         # The usual case: bytes, for which nothing is looked up.
         if self.serializer is None and (self.element_type is None or self.element_type is bytes):
             return None
-        return resolve_serializer(registry, self.serializer, self.element_type)
+        media_type = None if types is None else known_media_type(registry, answer_types(types))
+        return resolve_serializer(registry, self.serializer, self.element_type, media_type)
 
 
 class StaleElementsWarning(UserWarning):
@@ -183,6 +207,8 @@ class Service:
         self.logs: dict[Route, LogPublication] = {}
         """The publishers with `log`."""
         self._warned: set[str] = set()  # names of which a StaleElementsWarning has told
+        self.payloads: dict[Route, PayloadParameter] = {}
+        """Of publishers that take a payload."""
         self.named: dict[Route, NamedHandler] = {}
         """The handlers of requests by name."""
         if describe:
@@ -205,7 +231,10 @@ class Service:
         iterable; most are async generator functions.
         A segment of `name` like ``{symbol}`` becomes the parameter of that name, converted to its
         annotation; parameters may also follow a ``?``, as in a URL. A parameter annotated
-        `penstock.spi.PeerIdentity` gets the identity of the peer that subscribes.
+        `penstock.spi.PeerIdentity` gets the identity of the peer that subscribes, one annotated
+        `penstock.api.Request` the request, with its metadata. A parameter called ``payload``, if
+        the name has none of that name, gets what was sent with the name, as for `request`; and one
+        annotated ``Source[T]`` the elements of a channel.
 
         The return annotation gives the type of the elements: those of ``AsyncIterator[Quote]`` are
         sent as JSON, those of ``AsyncIterator[str]`` as text, and bytes unchanged. `type` says it
@@ -233,7 +262,14 @@ class Service:
         )
 
         def add(function: F) -> F:
-            route = Route(pattern, function, peer_type=PeerIdentity)
+            # A parameter of the name stays one: its text cannot be the payload as well.
+            has_payload = published is None and PAYLOAD not in pattern.parameters
+            route = Route(
+                pattern,
+                function,
+                peer_type=PeerIdentity,
+                payload=PAYLOAD if has_payload else "",
+            )
             if published is not None:
                 published.check(pattern, function)
                 self.router.add(route)
@@ -248,6 +284,12 @@ class Service:
                     f"{name!r}: its function is a coroutine function, it returns one value; to "
                     "stream, `yield` the elements instead"
                 )
+            taken = PayloadParameter(name, function, f"{name!r}", serializer)
+            if has_payload and taken.is_taken and route.elements:
+                raise UsageError(
+                    f"{name!r}: its function takes a payload and the elements of a channel, and no "
+                    "request has both; the first element of a channel is in its request"
+                )
             # A named serializer is taken unchanged; the annotation counts without one.
             kind, place = type, "" if type is None else f"the type= of {name!r}"
             if type is serializer is None and not element_size:
@@ -259,6 +301,8 @@ class Service:
             # and then nothing of this function must be left.
             self.router.add(route)
             self.options[route] = options = serializer, element_size, kind, place
+            if has_payload and taken.is_taken:
+                self.payloads[route] = taken
             if batches:
                 self._batched.add(route)
             # One source for all subscribers:
@@ -311,11 +355,12 @@ class Service:
         which returns one value.
 
         Segments of `name`, parameters after a ``?`` and parameters annotated
-        `penstock.spi.PeerIdentity` are given as for `publisher`.
+        `penstock.spi.PeerIdentity` or `penstock.api.Request` are given as for `publisher`.
         A parameter called ``payload`` gets what was sent with the name, converted to its
         annotation; if it has a default, a request may leave the payload out. The return annotation
-        gives the type of the answer. Types are sent as JSON, ``str`` as text, bytes unchanged;
-        `serializer` names another format for both, or is an object.
+        gives the type of the answer. Types are sent as JSON, or in the format that the peer has
+        named (RSocket), ``str`` as text, bytes unchanged; `serializer` names another format for
+        both, or is an object.
         Raises UsageError for a name that is taken or malformed, and for a function with
         which no request could be answered.
         """
@@ -450,9 +495,12 @@ class Service:
         *,
         may_be_empty: bool = False,
         elements: Source[bytes] | None = None,
+        request: Request | None = None,
+        registry: Registry | None = None,
     ) -> Publication | NamedCall:
         """Return what `name` leads to for `peer`. With `may_be_empty` a payload that is None may
-        have been an empty one. `elements` are those of the peer on a channel.
+        have been an empty one. `elements` are those of the peer on a channel. `request` is what
+        functions get that take it. Without `registry` payloads and elements stay bytes.
 
         Raises NoSuchPublisher, UnfitPayload, UnfitPosition, and the exceptions of the function.
         """
@@ -460,27 +508,25 @@ class Service:
             route, given, query = self.router.find(name)
             published = self.logs.get(route) if self.logs else None
             words = {} if published is None else published.take_words(query)
-            call = route.bind(given, query, peer)
-            if route.elements:
-                # Without a channel none come.
-                call = partial(call, **dict.fromkeys(route.elements, elements or empty()))
+            call = route.bind(given, query, peer, request)
         except NoMatch as none:
             raise NoSuchPublisher(str(none)) from None
+        types = None if request is None else request.types
         # `bind` returns the function itself if nothing was given:
         # then the publication is the one made beforehand.
-        if elements is not None and not route.elements:
-            raise UnfitPayload(
-                f"{route.pattern.text} takes no elements, and a channel was asked for: it would "
-                "drop them"
-            )
+        if route.elements or elements is not None:
+            call = self._with_elements(route, call, elements, registry, types)
+        handler = self.named.get(route)
+        taken = self.payloads.get(route) if handler is None else handler.payload
+        if may_be_empty and payload is None and taken is not None and taken.is_needed:
+            payload = b""
+        if taken is not None and handler is None:
+            call, payload = self._with_payload(taken, call, payload, registry, types), None
         known = self._plain.get(route) if call is route.function else None
         if known is not None and payload is None:
             return known
-        if route in self.named:
-            handler = self.named[route]
-            if may_be_empty and payload is None and handler.needs_payload:
-                payload = b""
-            return handler.call(call, payload)
+        if handler is not None:
+            return handler.call(call, payload, types)
         # Refused, and not dropped: an answer would look as if the payload had been used.
         if payload is not None:
             raise UnfitPayload(
@@ -571,7 +617,9 @@ class Service:
         except NoMatch:
             return ""
 
-    def answer(self, request: Request, peer: PeerIdentity) -> Publication | Handler:
+    def answer(
+        self, request: Request, peer: PeerIdentity, registry: Registry | None = None
+    ) -> Publication | Handler:
         """Return what a request leads to for `peer`:
         a publication, or a handler of requests with one answer.
 
@@ -589,6 +637,8 @@ class Service:
                 None if is_channel else request.data or None,
                 may_be_empty=True,
                 elements=request.elements,
+                request=request,
+                registry=registry,
             )
         if self.named and request.model is Model.RESPONSE and request.data[:1] == FIRST_BYTE:
             parts = decode_named_request(request.data)
@@ -596,13 +646,15 @@ class Service:
             if parts is not None:
                 if len(parts[0]) > LONGEST_NAME:
                     raise NoSuchPublisher(f"the name has more than {LONGEST_NAME:,} characters")
-                return self.look_up(parts[0], peer, parts[1])
+                return self.look_up(parts[0], peer, parts[1], request=request, registry=registry)
         handler = self.handlers.get(request.model)
         try:
-            return self._look_up_data(request, peer)
+            return self._look_up_data(request, peer, registry)
         except NoSuchPublisher:
             if handler is None:
                 raise
+        if handler.takes_request:
+            handler = handler.given(request)
         if request.model is Model.RESPONSE:
             # One value: the caller runs the handler itself.
             # A source around it would cost each request two more objects.
@@ -634,7 +686,9 @@ class Service:
         """
         return None if self._setup is None else self._setup(data, peer)
 
-    def _look_up_data(self, request: Request, peer: PeerIdentity) -> Publication | NamedCall:
+    def _look_up_data(
+        self, request: Request, peer: PeerIdentity, registry: Registry | None
+    ) -> Publication | NamedCall:
         try:
             name = request.data.decode() if len(request.data) <= LONGEST_NAME else None
         except UnicodeDecodeError:
@@ -644,7 +698,55 @@ class Service:
                 f"its {len(request.data):,} bytes are no name, and no handler takes a "
                 f"{request.model.value} with data"
             )
-        return self.look_up(name, peer)
+        return self.look_up(name, peer, request=request, registry=registry)
+
+    def _with_payload(
+        self,
+        taken: PayloadParameter,
+        call: Callable[..., Any],
+        payload: bytes | None,
+        registry: Registry | None,
+        types: ContentTypes | None,
+    ) -> Callable[[], Any]:
+        """Return the function of a publisher with its payload. Raises UnfitPayload."""
+        taken.check(payload)
+        if payload is None:
+            return call
+        reader = None if registry is None else taken.reader(registry, media_type_of(types))
+        try:
+            return partial(call, payload=taken.load(reader, payload))
+        except UnreadablePayload as unread:
+            raise UnfitPayload(str(unread)) from None
+
+    def _with_elements(
+        self,
+        route: Route,
+        call: Callable[..., Any],
+        elements: Source[bytes] | None,
+        registry: Registry | None,
+        types: ContentTypes | None,
+    ) -> Callable[[], Any]:
+        """Return the function of a publisher with the elements of a channel. Raises UnfitPayload
+        if it takes none.
+        """
+        if not route.elements:
+            raise UnfitPayload(
+                f"{route.pattern.text} takes no elements, and a channel was asked for: it would "
+                "drop them"
+            )
+        given: dict[str, Source[Any]] = {}
+        for name, kind in route.elements.items():
+            reader = None
+            if registry is not None:
+                serializer = self.options[route][0]
+                reader = serializer_for(registry, serializer, kind, media_type_of(types))
+            if elements is None:
+                given[name] = empty()  # without a channel none come
+            elif reader is None:
+                given[name] = elements
+            else:
+                given[name] = elements.map(partial(load_element, reader, route.pattern.text))
+        return partial(call, **given)
 
     def _handle_streaming(self, model: Model, function: F) -> F:
         if inspect.iscoroutinefunction(
@@ -669,6 +771,11 @@ class Service:
 
     def __repr__(self) -> str:
         return f"<service of {', '.join(self.names()) or 'no publishers'}>"
+
+
+def answer_types(types: ContentTypes) -> tuple[str, ...]:
+    """Return the MIME types for an answer, best first."""
+    return (*types.accepted, types.data)
 
 
 def _no_partition() -> None:
