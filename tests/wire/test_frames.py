@@ -40,7 +40,7 @@ class ShortFrames(FrameDecoder):
             position += 1 + size
         self._position = position
         if position == len(self._data):
-            self._note_all_decoded(1)
+            self._data, self._position, self._need = b"", 0, 0 if self._to_skip else 1
             return False
         self._need = 1 + self._data[position]
         return not max_messages

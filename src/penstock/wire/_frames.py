@@ -86,12 +86,6 @@ class FrameDecoder(BufferedDecoder):
     def _decode_frame(self, data: bytes) -> None:
         """Decode one frame without a length."""
 
-    def _note_all_decoded(self, length_size: int) -> None:
-        """Hold nothing: an idle connection must not keep its last chunk."""
-        self._data, self._position = b"", 0
-        # Bytes to skip are dropped at once, in any number.
-        self._need = 0 if self._to_skip else length_size
-
     def _skip(self, position: int, size: int) -> int:
         """Skip `size` bytes from `position` on, now and as they arrive. Return where the decoder
         goes on in `_data`.

@@ -655,7 +655,9 @@ class RsocketDecoder(FrameDecoder):
         data, position = self._data, self._position
         left = len(data) - position
         if not left:
-            self._note_all_decoded(LENGTH_SIZE)
+            self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
+            # Bytes to skip are dropped at once, in any number.
+            self._need = 0 if self._to_skip else LENGTH_SIZE
             return False
         if not max_messages:
             self._need = 0  # `feed(b"")` must call _decode: complete frames may be there

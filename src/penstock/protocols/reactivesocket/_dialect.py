@@ -434,7 +434,8 @@ class ReceivedFrames:
         """Return whether a request with this id may be served."""
         self.handshake.check_begun()
         # A server that sends requests has accepted the client.
-        self.handshake.accept()
+        if not self.handshake.is_accepted:
+            self.handshake.accept()
         if self._channel.state.is_closing:
             return False
         if stream_id and stream_id not in self._streams.serving:
