@@ -3,7 +3,8 @@
 import pytest
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.cli._failure import TRACEBACK, place_of, status_after
+from penstock.cli._failure import TRACEBACK, status_after
+from penstock.workers import place_of
 
 
 def _raised(error: BaseException) -> BaseException:

@@ -18,7 +18,6 @@ from penstock._quiet_interrupt import INTERRUPTED
 from penstock.api import PenstockError
 from penstock.cli._printable import printable
 from penstock.cli._standard_files import flush_or_discard
-from penstock.workers import named, place_of
 
 FAILED: Final = 1
 TRACEBACK: Final = "PENSTOCK_TRACEBACK"
@@ -52,6 +51,8 @@ def described(error: BaseException) -> str:
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    from penstock.workers import named, place_of  # noqa: PLC0415 (needs trio)
+
     place = place_of(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"{error.name!r} is not installed for this Python; {place} imports it"

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from penstock.api import PluginError, shown
+from penstock.cli._failure import status_after
 from penstock.cli._standard_files import standard_files
 from penstock.cli._version import ShowVersion
 from penstock.spi import OfferedCommand, OfferedCommands, find_commands
@@ -129,7 +130,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         except BaseException as raised:
             # boundary: the end of the command, in one line and a status.
-            from penstock.cli._failure import status_after  # noqa: PLC0415 (needs trio)
-
             return status_after(raised)
     return status
