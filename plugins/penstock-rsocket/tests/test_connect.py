@@ -92,8 +92,8 @@ async def test_a_code_decides_what_is_raised(
         assert type(caught[0]) is error
         assert "no" in str(caught[0])
         assert getattr(caught[0], "processed", None) is processed
-        if isinstance(caught[0], PublisherFailed):
-            assert caught[0].code == answer.code
+        assert isinstance(caught[0], PublisherFailed | penstock.Rejected)
+        assert caught[0].code == answer.code
 
 
 @pytest.mark.parametrize(

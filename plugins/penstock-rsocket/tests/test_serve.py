@@ -44,6 +44,16 @@ def service_of() -> penstock.Service:
         yield b"one"
         raise penstock.PublicError("out of numbers")
 
+    @service.publisher("coded/{code}/{count}")
+    async def coded(code: int, count: int) -> AsyncIterator[bytes]:
+        for _ in range(count):
+            yield bytes(100_000)
+        raise penstock.PublicError("as the program says", code=code)
+
+    @service.publisher("never/{code}")
+    def never(code: int) -> list[bytes]:
+        raise penstock.PublicError("as the program says", code=code)
+
     @service.request("reverse")
     async def reverse(payload: bytes) -> bytes:
         return payload[::-1]
@@ -85,6 +95,55 @@ async def test_a_request_with_a_route_and_one_without(autojump_clock: Clock) -> 
         ),
         11: Error(stream_id=11, code=ErrorCode.REJECTED, data=b"no such publisher"),
     }
+
+
+@pytest.mark.parametrize(
+    ("code", "sent"),
+    [
+        (ErrorCode.APPLICATION_ERROR, ErrorCode.APPLICATION_ERROR),
+        (ErrorCode.REJECTED, ErrorCode.REJECTED),
+        (ErrorCode.CANCELED, ErrorCode.CANCELED),
+        (ErrorCode.INVALID, ErrorCode.INVALID),
+        (0x301, 0x301),
+        (0xFFFFFFFE, 0xFFFFFFFE),
+        # Codes of connections, and reserved ones, are not sent on a stream.
+        (ErrorCode.CONNECTION_ERROR, ErrorCode.APPLICATION_ERROR),
+        (0x300, ErrorCode.APPLICATION_ERROR),
+        (0xFFFFFFFF, ErrorCode.APPLICATION_ERROR),
+    ],
+)
+async def test_a_program_gives_the_code_of_an_error(
+    autojump_clock: Clock, code: int, sent: int
+) -> None:
+    """After elements, behind a large one that waits, before the first, and when a stream is
+    opened. The text is sent as it is.
+    """
+    expected = [sent, b"as the program says"]
+    async with raw_client(service_of()) as raw:
+        for stream_id, name in ((1, "coded/{}/0"), (3, "coded/{}/2"), (5, "never/{}")):
+            await raw.send(
+                RequestStream(stream_id=stream_id, demand=9, metadata=route(name.format(int(code))))
+            )
+            while not isinstance(answer := await raw.next(), Error):
+                assert answer is not None
+            assert [answer.code, answer.data] == expected
+            assert answer.stream_id == stream_id
+
+
+async def test_a_text_is_never_taken_for_a_code(autojump_clock: Clock) -> None:
+    """A publisher's own words end its stream with APPLICATION_ERROR, whatever they say."""
+    service = penstock.Service()
+
+    @service.request("words")
+    async def words(payload: str) -> str:
+        raise penstock.PublicError(payload)
+
+    async with raw_client(service) as raw:
+        for stream_id, text in ((1, b"no such publisher"), (3, b"illegal demand"), (5, b"refused")):
+            await raw.send(RequestResponse(stream_id=stream_id, metadata=route("words"), data=text))
+            assert await raw.next() == Error(
+                stream_id=stream_id, code=ErrorCode.APPLICATION_ERROR, data=text
+            )
 
 
 async def test_a_stream_follows_its_demand(autojump_clock: Clock) -> None:

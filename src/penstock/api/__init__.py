@@ -101,6 +101,7 @@ from penstock.api._public_text import (
     PRIVATE as PRIVATE,
     TAKEN as TAKEN,
     TOO_SLOW as TOO_SLOW,
+    public_code as public_code,
     public_text as public_text,
 )
 from penstock.api._signal_tap import MakesTaps as MakesTaps

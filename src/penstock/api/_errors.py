@@ -110,7 +110,17 @@ class NoElement(PenstockError, LookupError):
 class PublicError(PenstockError):
     """Raise it in a publisher to let its text cross the wire.
     The texts of other exceptions are not sent.
+
+    `code` is a number for programs, which crosses in a protocol that has numbers for errors: the
+    codes of streams in RSocket, and those of applications from 0x301 to 0xFFFFFFFE. Other
+    protocols, and other codes, send the text alone.
     """
+
+    def __init__(self, *args: object, code: int | None = None) -> None:
+        super().__init__(*args)
+        if code is not None and (type(code) is not int or not 0 < code < 1 << 32):
+            raise UsageError(f"code={code!r}; the code of an error is an int of 1 to 0xFFFFFFFE")
+        self.code = code
 
 
 class NotAvailable(PenstockError):
@@ -152,13 +162,21 @@ class Rejected(PenstockError):
 
     `processed` is False if the peer cannot have acted on the request, so that a retry is safe.
     `temporary` is True if a server has no room for this client now. The message says what to try,
-    and `Reconnect` tries again.
+    and `Reconnect` tries again. `code` is the number that the peer gave, as for `PublisherFailed`.
     """
 
-    def __init__(self, message: str, *, processed: bool = True, temporary: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        processed: bool = True,
+        temporary: bool = False,
+        code: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.processed = processed
         self.temporary = temporary
+        self.code = code
 
 
 class AuthRefused(Rejected):

@@ -30,6 +30,11 @@ NO_SUCH: Final = "no such publisher"
 """Refuses a stream: the name leads nowhere, or the peer may not have the publisher."""
 
 
+def public_code(error: BaseException) -> int | None:
+    """Return the number that a peer may get with the text of `error`; None for none."""
+    return error.code if isinstance(error, PublicError) else None
+
+
 def public_text(error: BaseException) -> str:
     """Return what a peer may read of `error`: the text of a `PublicError` or a
     `PositionNotRetained`, and a fixed text for all others.

@@ -148,7 +148,11 @@ class Dialect(Protocol):
 
     # A fault, because a text cannot tell whose doing the end is: it may be a publisher's words.
     def error(self, stream_id: int, text: str, fault: Fault, /) -> bytes:
-        """Encode the end of a stream with an error."""
+        """Encode the end of a stream with an error.
+
+        Optional: a dialect whose protocol has numbers for errors has a method `coded_error` as
+        well, with the code of a `PublicError` as one more argument. It is called for these alone.
+        """
 
     def goodbye(self, reason: str, /) -> bytes:
         """Encode the end of the connection, with a token for the reason or ``""``."""

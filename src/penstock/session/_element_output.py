@@ -6,7 +6,7 @@ The stream decides which form an element takes, and counts demand (`_sending_str
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.session._budgets import OBJECT_BYTES
 from penstock.session._channel import Channel
@@ -14,6 +14,9 @@ from penstock.session._channel import Channel
 # A circle for type checkers alone: the two are one object in two parts.
 if TYPE_CHECKING:
     from penstock.session._sending_stream import SendingStream
+
+Failure: TypeAlias = tuple[str, int | None]
+"""What the peer is told of a failed publisher: the text, and the code of a `PublicError`."""
 
 CLOSED: Final = -1
 """The longest element that a closed run accepts: no element is that short."""
@@ -106,8 +109,8 @@ class FixedSizeElements:
         """
         self.unreserved_pulls: int = 0
         """Pulls that are outstanding, and whose reservation a block has used."""
-        self.failure: str | None = None
-        """The text of the error that follows the last block, once the publisher has failed."""
+        self.failure: Failure | None = None
+        """The error that follows the last block, once the publisher has failed."""
 
     @property
     def weight(self) -> int:
@@ -198,8 +201,8 @@ class LargeElements:
         self._number = 0  # of the next element that goes in parts
         self.size: int = 0
         """Bytes that are not written yet."""
-        self.failure: str | None = None
-        """The text of the error that follows the last element, once the publisher has failed."""
+        self.failure: Failure | None = None
+        """The error that follows the last element, once the publisher has failed."""
 
     def add(self, element: bytes) -> None:
         """Hold an element."""

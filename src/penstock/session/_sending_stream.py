@@ -56,12 +56,19 @@ from penstock.api import (
     Subscriber,
     Subscription,
     UsageError,
+    public_code,
     public_text,
     text_of,
 )
 from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
-from penstock.session._element_output import CLOSED, ElementRun, FixedSizeElements, LargeElements
+from penstock.session._element_output import (
+    CLOSED,
+    ElementRun,
+    Failure,
+    FixedSizeElements,
+    LargeElements,
+)
 from penstock.session._outbox import MAX_ASKED, Outbox
 from penstock.session._states import SENDING_MOVES, SendingEvent, SendingState
 
@@ -274,14 +281,14 @@ class SendingStream(Subscriber[bytes]):
         else:
             self.pull()
 
-    def refuse(self, text: str, reason: str = "") -> None:
-        """End the stream before it begins. The peer gets `text`;
-        `reason` is for the log of this side, and may say more.
+    def refuse(self, text: str, reason: str = "", code: int | None = None) -> None:
+        """End the stream before it begins. The peer gets `text`, and `code` if the program has
+        given one; `reason` is for the log of this side, and may say more.
         """
         # A refusal costs this side more than the peer's subscribe cost the peer:
         # opening refused streams fast is an attack.
         self._channel.budgets.churn.count(self.began_at)
-        self._cut(SendingEvent.REFUSED, text, Fault.REFUSED)
+        self._cut(SendingEvent.REFUSED, text, Fault.REFUSED, code)
         self._channel.owner.on_sending_refused(self, reason or text)
 
     # --- what the peer sends
@@ -370,7 +377,7 @@ class SendingStream(Subscriber[bytes]):
         # The full error stays here. Its text may hold paths or secrets,
         # so only a PublicError's text crosses the wire.
         self._channel.owner.on_publisher_failed(self, error)
-        self._fail(public_text(error))
+        self._fail(public_text(error), public_code(error))
 
     def on_complete(self, /) -> None:
         if self.state is _UNANNOUNCED:
@@ -446,7 +453,7 @@ class SendingStream(Subscriber[bytes]):
         self.state = SENDING_MOVES[self.state, _EVENT_ATTACHED]
         self._channel.owner.attach_publisher(self)
 
-    def _fail(self, text: str) -> None:
+    def _fail(self, text: str, code: int | None = None) -> None:
         """End with the error `text`, after the elements that the publisher gave before it."""
         if self.state is _ENDED:
             return
@@ -454,29 +461,35 @@ class SendingStream(Subscriber[bytes]):
         self._upstream = None  # rule 2.4
         # Kept beside the elements that it waits for: an idle stream has no room for it.
         if self._large:
-            self._large.failure = text
+            self._large.failure = text, code
         elif self._fixed is not None and self._fixed.unsent is not None:
-            self._fixed.failure = text
+            self._fixed.failure = text, code
         else:
-            self._finish(text)
+            self._finish((text, code))
 
-    def _finish(self, failure: str | None) -> None:
+    def _finish(self, failure: Failure | None) -> None:
         """Send the end of the publisher, after its last element: an error if it has failed."""
         self._detach(_EVENT_FLUSHED)
         if failure is None:
             self._channel.send(self._channel.dialect.complete(self.id))
         else:
-            self._send_error(failure, Fault.FAILED)
+            self._send_error(failure[0], Fault.FAILED, failure[1])
 
-    def _cut(self, event: SendingEvent, text: str, fault: Fault) -> None:
+    def _cut(self, event: SendingEvent, text: str, fault: Fault, code: int | None = None) -> None:
         """End with an error that does not wait: its cause is not the publisher."""
         if self.state is not _ENDED:
             self._detach(event)
-            self._send_error(text, fault)
+            self._send_error(text, fault, code)
 
-    def _send_error(self, text: str, fault: Fault) -> None:
+    def _send_error(self, text: str, fault: Fault, code: int | None = None) -> None:
         most = self._channel.limits.max_error_text // TEXT_BYTES_PER_CHARACTER
-        self._channel.answer(self._channel.dialect.error(self.id, text[:most], fault))
+        dialect: Any = self._channel.dialect
+        coded_error = None if code is None else getattr(dialect, "coded_error", None)
+        self._channel.answer(
+            dialect.error(self.id, text[:most], fault)
+            if coded_error is None
+            else coded_error(self.id, text[:most], fault, code)
+        )
 
     def _detach(self, event: SendingEvent) -> Subscription | None:
         """End: forget the publisher and all waiting elements, and free the id.

@@ -74,6 +74,7 @@ from penstock_rsocket._layout import (
     IGNORE,
     LARGEST_NUMBER,
     LARGEST_STREAM_ID,
+    LAST_APPLICATION_CODE,
     LENGTH_SIZE,
     MAJOR,
     METADATA,
@@ -118,6 +119,10 @@ _SENT: Final = frozenset(_MODELS.values()) | {Model.CHANNEL, Model.METADATA_PUSH
 
 NO_LEASE: Final = "no lease"
 """Refuses a request that the peer's lease does not permit."""
+
+_CODES_OF_STREAMS: Final = frozenset(
+    {ErrorCode.APPLICATION_ERROR, ErrorCode.REJECTED, ErrorCode.CANCELED, ErrorCode.INVALID}
+)
 
 _UNTOUCHED: Final = frozenset({NO_SUCH, REFUSED, DRAINING, TOO_LONG, NO_LEASE})
 """Refusals of this side that no function of the program has seen: REJECTED promises that."""
@@ -1012,15 +1017,27 @@ class RsocketDialect:
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """Encode an ERROR with the code for `fault`."""
-        self.forget_served(stream_id)
-        if self.channels.knows(stream_id) and not self._fail_channel(stream_id, text):
-            return b""
-        if fault is Fault.INVALID or text == ILLEGAL_DEMAND:
+        # A publisher may raise the same words: only a refusal of this side has the code.
+        if fault is Fault.INVALID or (fault is Fault.REFUSED and text == ILLEGAL_DEMAND):
             code = ErrorCode.INVALID
         elif fault is Fault.REFUSED and text in _UNTOUCHED:
             code = ErrorCode.REJECTED
         else:
             code = ErrorCode.APPLICATION_ERROR
+        return self._encode_error(stream_id, code, text)
+
+    def coded_error(self, stream_id: int, text: str, fault: Fault, code: int) -> bytes:
+        """Encode an ERROR with the code of the program, or with that for `fault` in the place of
+        one that a stream cannot have.
+        """
+        if code in _CODES_OF_STREAMS or FIRST_APPLICATION_CODE <= code <= LAST_APPLICATION_CODE:
+            return self._encode_error(stream_id, code, text)
+        return self.error(stream_id, text, fault)
+
+    def _encode_error(self, stream_id: int, code: int, text: str) -> bytes:
+        self.forget_served(stream_id)
+        if self.channels.knows(stream_id) and not self._fail_channel(stream_id, text):
+            return b""
         return codec.error(stream_id, code, text.encode(errors="replace"))
 
     def goodbye(self, reason: str) -> bytes:
@@ -1134,10 +1151,15 @@ def stream_error(code: int, text: str) -> Exception:
     shown = explain_stream_end(text)
     if code == ErrorCode.REJECTED:
         return Rejected(
-            f"the peer refused this stream: {shown}", processed=False, temporary=text == DRAINING
+            f"the peer refused this stream: {shown}",
+            processed=False,
+            temporary=text == DRAINING,
+            code=code,
         )
     if code in (ErrorCode.CANCELED, ErrorCode.INVALID):
-        return Rejected(f"the peer refused this stream ({ErrorCode(code).name}): {shown}")
+        return Rejected(
+            f"the peer refused this stream ({ErrorCode(code).name}): {shown}", code=code
+        )
     # A number of the application means something to its programs.
     return PublisherFailed(
         shown if code < FIRST_APPLICATION_CODE else f"{shown} (code {code:#x})", code=code

@@ -198,7 +198,7 @@ class IncomingRequests:
             if found is None:
                 found = self._look_up(stream)
         except CannotOpen as error:
-            stream.refuse(_refusal(error), _reason(error))
+            stream.refuse(_refusal(error), _reason(error), getattr(error, "code", None))
             return
         # Before the accept: an accepted stream may begin, and end, inside that call.
         publishers = self._publishers
@@ -288,7 +288,7 @@ class IncomingRequests:
         try:
             found = self._found.pop(stream, None) or self._look_up(stream)
         except CannotOpen as error:
-            stream.refuse(_refusal(error), _reason(error))
+            stream.refuse(_refusal(error), _reason(error), getattr(error, "code", None))
             return
         if not isinstance(found, FoundStream):
             return  # a handler that was added meanwhile: only publishers wait for demand

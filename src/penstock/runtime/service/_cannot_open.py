@@ -8,7 +8,7 @@ escape it before it is printed.
 from collections.abc import Callable
 from typing import TypeAlias
 
-from penstock.api import PublicError, Request, public_text
+from penstock.api import PublicError, Request, public_code, public_text
 from penstock.spi import PeerIdentity
 
 MayOpen: TypeAlias = Callable[[str | Request, PeerIdentity], bool]
@@ -61,3 +61,8 @@ class FactoryFailed(CannotOpen):
     def __init__(self, error: Exception) -> None:
         super().__init__(public_text(error))
         self.error: Exception = error
+
+    @property
+    def code(self) -> int | None:
+        """The number for the peer, if the exception has one."""
+        return public_code(self.error)

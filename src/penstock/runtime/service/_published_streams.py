@@ -24,6 +24,7 @@ from penstock.api import (
     PublisherStopped,
     Request,
     Subscriber,
+    public_code,
     public_text,
     text_of,
 )
@@ -288,7 +289,7 @@ class _ForPeer(Relay[Any]):
 
     def on_error(self, error: BaseException, /) -> None:
         # A new error: one that is chained or noted would carry the private text along.
-        super().on_error(PublisherFailed(public_text(error)))
+        super().on_error(PublisherFailed(public_text(error), code=public_code(error)))
 
 
 class _StreamEnd(Relay[Any]):
