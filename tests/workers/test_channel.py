@@ -1,5 +1,6 @@
 """Messages and sockets between two processes."""
 
+import errno
 import resource
 import socket
 import sys
@@ -9,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.workers._channel import Channel, receive_first, send_last
+from penstock.workers._channel import PAUSE, Channel, receive_first, send_last
 from penstock.workers._messages import (
     Closed,
     Handed,
@@ -68,6 +69,48 @@ async def test_messages_come_in_order_with_their_sockets() -> None:
         assert sock is not None
         assert sock.recv(10) == b"%d" % message.number
         assert not sock.get_inheritable()
+    ends.close()
+
+
+class ShortSocket:
+    """A socket for whose messages the system has no room at first."""
+
+    def __init__(self, sock: socket.socket, failures: int) -> None:
+        self._socket = sock
+        self._failures = failures
+
+    def sendmsg(self, *arguments: Any) -> int:
+        if arguments[1] and self._failures:
+            self._failures -= 1
+            raise OSError(errno.ETOOMANYREFS, "too many")
+        return self._socket.sendmsg(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+
+async def test_a_socket_for_which_the_system_has_no_room_is_sent_later(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The client must not be lost, and the messages keep their order. There is a pause between
+    two tries, and each failure is told.
+    """
+    ends = Ends()
+    short: Any = ShortSocket(ends.parent._socket, 3)
+    ends.parent._socket = short
+    told: list[OSError] = []
+    ends.parent.on_short = told.append
+    own, theirs = socket.socketpair()
+    ends.parent.send(Handed(1, 0, [], ""), theirs)
+    ends.parent.send(Members([]))
+    assert ends.parent.waiting == 2
+    await ends.parent.flush()
+    assert trio.current_time() >= 3 * PAUSE
+    assert len(told) == 3
+    await ends.read()
+    assert [type(message) for message, _ in ends.received] == [Handed, Members]
+    assert ends.received[0][1] is not None
+    own.close()
     ends.close()
 
 

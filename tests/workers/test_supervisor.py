@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -392,6 +393,56 @@ def test_a_worker_without_files_gives_its_clients_to_another_one(tmp_path: Path)
             other = {ask(address) for _ in range(10)}
             assert other == set(running.workers()) - {full}
         assert running.end() == 0
+
+
+def limit_files(process: int, number: int) -> int:
+    """Let a process have that many files open, and return how many it might before."""
+    before, most = resource.prlimit(process, resource.RLIMIT_NOFILE)
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (number, most))
+    return before
+
+
+def processor_ticks(process: int) -> int:
+    """The time of a processor that a process has used, in ticks of 10 ms."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_a_parent_without_files_waits_and_says_what_to_do(tmp_path: Path) -> None:
+    """It can neither accept nor start a worker. There is one line for what repeats, no busy loop,
+    and all goes on when there is room.
+    """
+    with program(tmp_path) as running, ThreadPoolExecutor(1) as threads:
+        address, workers = running.address, running.workers()
+        before = limit_files(running.process.pid, 3)
+        asked = threads.submit(ask, address)
+        os.kill(workers[0], signal.SIGKILL)
+        running.wait_for("did not start: its process cannot be started: [Errno 24]")
+        used, began = processor_ticks(running.process.pid), time.monotonic()
+        log = running.wait_for("did not start: its process cannot be started", 4)
+        advice = "this process may have 3 files open"
+        assert f"{advice}, and it needs 6 of them for each worker. Raise the limit with" in log
+        assert log.count(f"{advice} and has none left, and clients wait. Raise the limit") == 1
+        seconds = time.monotonic() - began
+        assert (processor_ticks(running.process.pid) - used) / 100 < seconds / 2
+        assert not asked.done()
+        limit_files(running.process.pid, before)
+        assert asked.result(HANGS_AFTER) in {workers[1], *running.workers()}
+        wait_until_served(running, {workers[1]})
+        assert running.end() == 0
+
+
+def test_a_program_without_files_for_its_workers_ends_at_once(tmp_path: Path) -> None:
+    """Also if the process of one of them is being started in that moment."""
+    (tmp_path / "served.py").write_text(SERVICE)
+    serve = f"{sys.executable} -m penstock serve served:service tcp://127.0.0.1:0 --workers 2"
+    for files in (18, 24):
+        with started(tmp_path, ["/bin/sh", "-c", f"ulimit -n {files}; exec {serve}"]) as running:
+            assert running.process.wait(HANGS_AFTER) == 1
+            assert (
+                f"this process may have {files} files open, and it needs 6 of them" in running.log
+            )
+            assert "does not end" not in running.log
 
 
 def test_lines_of_workers_are_whole(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ Rules of this file:
 """
 
 import array
+import errno
 import os
 import socket
 from collections import deque
@@ -30,6 +31,11 @@ _FLAGS: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 MOST_AT_ONCE: Final = 64
 """Messages that are acted on in one pass of the run loop."""
 
+PAUSE: Final = 0.1
+"""Seconds to wait if the system has no room for a socket."""
+
+_SHORT: Final = frozenset({errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM})
+
 _Message = TypeVar("_Message")
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -47,6 +53,9 @@ class Channel(Generic[_Message]):
         self._received = bytearray()
         self._sockets: deque[int | None] = deque()
         self._is_closed = False
+        self._is_short = False
+        self.on_short: Callable[[OSError], object] = _do_nothing
+        """Called if the system has no room for a socket that is to be sent. It is tried again."""
 
     def send(self, message: Any, sock: socket.socket | None = None, *, keeps: bool = False) -> None:
         """Send a message, and `sock` with it, which is closed here once it is sent, unless this
@@ -130,6 +139,9 @@ class Channel(Generic[_Message]):
 
     async def _send_queue(self) -> None:
         while self._queue and not self._is_closed:
+            if self._is_short:
+                self._is_short = False
+                await trio.sleep(PAUSE)
             try:
                 await trio.lowlevel.wait_writable(self._socket)
             except trio.ClosedResourceError:
@@ -148,7 +160,11 @@ class Channel(Generic[_Message]):
                 sent = self._socket.sendmsg([data], carried)
             except BlockingIOError:
                 return
-            except OSError:
+            except OSError as error:
+                if sock is not None and error.errno in _SHORT:
+                    self._is_short = True
+                    self.on_short(error)
+                    return
                 # The other process has ended. Its end is noticed by the reader.
                 self._queue.popleft()
                 if sock is not None and not keeps:
@@ -225,3 +241,7 @@ def send_last(sock: socket.socket, message: Any) -> None:
     data = _encode(message)
     with suppress(OSError):
         sock.sendall(len(data).to_bytes(_HEAD) + data)
+
+
+def _do_nothing(_error: OSError) -> None:
+    """Tell nobody."""

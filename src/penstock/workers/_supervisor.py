@@ -35,7 +35,6 @@ import trio
 
 from penstock.api import UsageError
 from penstock.client import check_transport
-from penstock.core import log_violation
 from penstock.runtime import AcceptFailures, Admission, Slot, StopSignals, describe_streams
 from penstock.session import TokenBucket
 from penstock.spi import (
@@ -77,7 +76,7 @@ from penstock.workers._messages import (
     Wrong,
 )
 from penstock.workers._settings import WorkerSettings
-from penstock.workers._takeover import FirstParent, HandoverFile
+from penstock.workers._takeover import FirstParent, HandoverFile, advice_for_files
 from penstock.workers._worker_process import Client, WorkerProcess, WorkerState
 
 Say: TypeAlias = Callable[[str], object]
@@ -187,7 +186,7 @@ class Supervisor:
         self._limits = settings.limits
         self._admission = Admission(settings.limits)
         self._admission.on_cut = self._on_cut
-        self._failures = AcceptFailures(log_violation)
+        self._failures = AcceptFailures(self._warn_of)
         self._listeners: list[SocketListener] = []
         self._workers: dict[int, WorkerProcess] = {}
         self._version = Version(0)
@@ -317,7 +316,7 @@ class Supervisor:
         for worker in running:
             # One that starts has nobody to say goodbye to.
             if worker.state is WorkerState.STARTING:
-                worker.kill()
+                worker.give_up()
             elif worker.state is WorkerState.SERVING or number is not signal.SIGTERM:
                 worker.tell(number)
         self.was_cut = not await self._wait_over(running)
@@ -515,8 +514,9 @@ class Supervisor:
         try:
             await worker.start(start)
         except OSError as error:
-            worker.failure = f"its process cannot be started: {error}"
+            worker.failure = f"its process cannot be started: {error}{advice_for_files(error)}"
             return
+        worker.channel.on_short = self._on_short
         if worker.state is not WorkerState.STARTING:
             worker.kill()  # it was told to end before it had a process
         try:
@@ -815,8 +815,15 @@ class Supervisor:
                 return
             except OSError as error:
                 # This process has no file left. The worker has its own.
-                self._failures.add(error, trio.current_time())
+                self._on_short(error)
                 await trio.sleep(PAUSE)
+
+    def _warn_of(self, error: Exception) -> None:
+        # In one line: these are failures of the system, and their tracebacks tell nothing.
+        self._warn(str(error))
+
+    def _on_short(self, error: OSError) -> None:
+        self._failures.add(error, trio.current_time())
 
     def _accept_some(self, number: int, listener: SocketListener) -> float | None:
         """Hand over the clients that wait. Return the seconds to wait before the next one; None

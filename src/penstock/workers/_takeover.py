@@ -15,6 +15,7 @@ Rules of this file:
 * The file belongs to the parent that serves. The second one makes its own in the place of it.
 """
 
+import errno
 import json
 import os
 import secrets
@@ -28,6 +29,7 @@ from typing import Any, Final
 import trio
 
 from penstock.api import UsageError
+from penstock.runtime import files_allowed, is_out_of_files
 from penstock.spi import (
     Connection,
     GivenListeners,
@@ -42,6 +44,9 @@ from penstock.spi import (
 _LONGEST: Final = 1 << 20
 MOST_SOCKETS: Final = 200
 """Listening sockets that one message can carry: Linux allows 253."""
+
+FILES_OF_WORKER: Final = 6
+"""Files that the parent has open for each worker: two sockets, three pipes, and the process."""
 
 ANSWER_SECONDS: Final = 10.0
 
@@ -180,6 +185,14 @@ def find_first_parent(path: Path) -> FirstParent | None:
     except UsageError:
         connection.close()
         raise
+    if len(sockets) < sum(count for _, _, count in answer):
+        # The system drops those for which it has no number.
+        connection.close()
+        none_left = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        raise UsageError(
+            f"the listening sockets of the server at {str(path)!r} cannot be taken: {none_left}"
+            f"{advice_for_files(none_left)}"
+        )
     rest = iter(sockets)
     found = []
     for text, addresses, count in answer:
@@ -331,6 +344,16 @@ class HandoverFile:
         while sent < len(data):
             await trio.lowlevel.wait_writable(connection)
             sent += connection.send(data[sent:])
+
+
+def advice_for_files(error: OSError) -> str:
+    """Return what to do if this process has no file left; empty if it has."""
+    if not is_out_of_files(error):
+        return ""
+    return (
+        f": {files_allowed()}, and it needs {FILES_OF_WORKER} of them for each worker. Raise the "
+        "limit with `ulimit -n` in the shell, or with LimitNOFILE= in the systemd unit"
+    )
 
 
 def _place_of(url: Url) -> tuple[object, ...] | None:

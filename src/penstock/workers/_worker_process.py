@@ -134,6 +134,11 @@ class WorkerProcess:
             with suppress(ProcessLookupError, AttributeError):
                 self.process.send_signal(number)
 
+    def give_up(self) -> None:
+        """End the process, also if the system is still starting it."""
+        self.state = WorkerState.ENDING
+        self.kill()
+
     def kill(self) -> None:
         """End the process at once. Plain: it can be called from any thread."""
         with suppress(ProcessLookupError, AttributeError):

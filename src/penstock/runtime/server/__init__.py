@@ -8,7 +8,7 @@ from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_f
 from penstock.runtime.server._admission import Admission, Slot
 from penstock.runtime.server._attempts import AttemptsShare
 from penstock.runtime.server._collector import tune_collector
-from penstock.runtime.server._open_files import raise_open_files
+from penstock.runtime.server._open_files import files_allowed, raise_open_files
 from penstock.runtime.server._run import describe_streams, run, serve_until_signal
 from penstock.runtime.server._serve import Server, serve, serve_share
 from penstock.runtime.server._share import Door, Share, SharedAdmission
@@ -25,6 +25,7 @@ __all__ = [
     "Slot",
     "StopSignals",
     "describe_streams",
+    "files_allowed",
     "is_out_of_files",
     "raise_open_files",
     "run",

@@ -4,6 +4,7 @@ import errno
 from typing import Final
 
 from penstock.core import Report, report
+from penstock.runtime.server._open_files import files_allowed
 
 QUIET_SECONDS: Final = 60.0
 """Seconds without a failure of a kind after which it is reported again."""
@@ -13,16 +14,22 @@ MAX_KINDS: Final = 16
 
 _OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _ADVICE: Final = {
-    errno.EMFILE: "this process has no file left, and clients wait. Raise the limit of open files "
-    "(`ulimit "
-    "-n`, LimitNOFILE= of systemd, "
-    "penstock.raise_open_files()), or lower Limits.max_connections",
+    errno.EMFILE: (
+        "{files} and has none left, and clients wait. Raise the limit (`ulimit -n` in the shell, "
+        "LimitNOFILE= in the systemd unit, penstock.raise_open_files()), or lower "
+        "Limits.max_connections"
+    ),
     errno.ENFILE: (
         "this system has no file left, and clients wait. Raise fs.file-max, or lower "
         "Limits.max_connections"
     ),
     errno.ENOBUFS: "this system has no memory left for sockets. Lower Limits.max_connections",
     errno.ENOMEM: "this system has no memory left for sockets. Lower Limits.max_connections",
+    # Linux: sockets on the way to a worker count, for all processes of the user.
+    errno.ETOOMANYREFS: (
+        "{files}, and that many are on their way to other processes. Raise the limit (`ulimit -n` "
+        "in the shell, LimitNOFILE= in the systemd unit)"
+    ),
 }
 """What to do, by the number of the error."""
 
@@ -59,7 +66,8 @@ class AcceptFailures:
                 number,
                 (
                     "accepting a connection failed: "
-                    f"{error.strerror if isinstance(error, OSError) else error}; {advice}"
+                    f"{error.strerror if isinstance(error, OSError) else error}; "
+                    f"{advice.format(files=files_allowed())}"
                 ),
             )
             # The advice replaces the text alone: the traceback of the failure stays as its cause.

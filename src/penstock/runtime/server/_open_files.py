@@ -78,6 +78,12 @@ def file_limit() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
+def files_allowed() -> str:
+    """Return the limit on open files as the beginning of a sentence."""
+    files = file_limit()
+    return f"this process may have {'any number of' if files is None else f'{files:,}'} files open"
+
+
 def count_open_files() -> int:
     """Return the number of files that this process has open now."""
     for name in _LISTS:
