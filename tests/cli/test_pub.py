@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.cli import _pub, main
+from penstock.cli import _input, _pub, main
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock
 
@@ -32,7 +32,7 @@ def test_a_line_above_the_size_of_an_element_is_refused(
     # It would change the process of the tests.
     monkeypatch.setattr(_pub, "tune_collector", lambda: None)
     monkeypatch.setattr(_pub, "MAX_LINE", 10)
-    monkeypatch.setattr(_pub, "_read", lambda size: b"x" * 6)
+    monkeypatch.setattr(_input, "_read", lambda size: b"x" * 6)
     monkeypatch.setattr(_pub.Topic, "wait_subscribers", return_at_once)
     assert main(["pub", "memory://lines/lines", "--quiet"]) == 1
     assert "a line has more than 10 bytes" in capsys.readouterr().err

@@ -25,6 +25,7 @@ Streams between programs, at the pace of their consumer.
   penstock serve examples.live_service:service tcp://127.0.0.1:7000
   penstock cat tcp://127.0.0.1:7000/ticks/EURUSD
   penstock ls tcp://127.0.0.1:7000
+  penstock request tcp://127.0.0.1:7000/price/EURUSD
   penstock cat reactivesocket+tcp://127.0.0.1:7000/ticks/EURUSD
   tail -f log | penstock pub tcp://127.0.0.1:7001/lines
 
@@ -35,6 +36,7 @@ COMMANDS: Final = MappingProxyType(
     {
         "serve": "serve the publishers of a Python module",
         "cat": "write a publisher's elements to standard output",
+        "request": "send a request and write its answer",
         "ls": "list what a service offers",
         "pub": "publish the lines of standard input",
         "plugins": "list plugins, and the reason if one was left out",

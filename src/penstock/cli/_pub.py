@@ -9,26 +9,20 @@ ends after every subscriber has received all lines.
 """
 
 import argparse
-import os
 import sys
-
-import trio
+from contextlib import aclosing
 
 from penstock.api import Limits, UsageError
 from penstock.cli._encoding import encoding_argument, in_encoding
+from penstock.cli._input import check_input, lines_of_input
 from penstock.cli._logging import log_arguments, start_logs
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.runtime import Service, serve, tune_collector
 from penstock.spi import parse_url
 from penstock.streams import Topic
 
-CHUNK = 64 << 10
-"""Bytes to read at a time, at most."""
-
 MAX_LINE = Limits().max_element
-"""Bytes of a line: a line is an element.
-It also bounds the incomplete line that is kept in memory.
-"""
+"""Bytes of a line: a line is an element."""
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -44,15 +38,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
     tls_arguments(command, listens=True)
 
 
-def _read(size: int) -> bytes:
-    return os.read(sys.stdin.fileno(), size)
-
-
 async def run(options: argparse.Namespace) -> int:
     """Publish lines until the input ends."""
     start_logs(options)
-    if sys.stdin is None:
-        raise UsageError("standard input is closed, so there are no lines to publish")
+    check_input()
     url = parse_url(options.url)
     if not url.publisher:
         raise UsageError(
@@ -78,19 +67,10 @@ async def run(options: argparse.Namespace) -> int:
             )
             sys.stderr.flush()
         await topic.wait_subscribers()
-        rest = b""  # the incomplete last line
-        while chunk := await trio.to_thread.run_sync(_read, CHUNK, abandon_on_cancel=True):
-            *lines, rest = (rest + chunk).split(b"\n")
-            if len(rest) > MAX_LINE:
-                raise UsageError(
-                    f"a line has more than {MAX_LINE:,} bytes, the largest size of an element; "
-                    "split the line"
-                )
-            await topic.publish_many(lines)
-            count += len(lines)
-        if rest:
-            await topic.publish(rest)
-            count += 1
+        async with aclosing(lines_of_input(MAX_LINE)) as batches:
+            async for lines in batches:
+                await topic.publish_many(lines)
+                count += len(lines)
         topic.complete()
         await topic.wait_alone()  # until every subscriber has received the last line
     if not options.quiet:

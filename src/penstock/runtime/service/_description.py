@@ -157,6 +157,8 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
         entry["needs_payload"] = payload.default is payload.empty
     if handler is not None:
         entry["answer"] = _type_text(_known(annotations, "return"))
+        if handler.serializer is not None:  # else the types decide: bytes, text or json
+            entry["serializer"] = serializer_name(handler.serializer)
     entry["summary"] = summary_of(function)
     return entry
 

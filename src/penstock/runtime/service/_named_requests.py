@@ -43,11 +43,11 @@ class NamedHandler:
     __slots__ = (
         "_answer_type",
         "_known",
-        "_serializer",
         "answer_place",
         "label",
         "payload",
         "route",
+        "serializer",
     )
 
     def __init__(
@@ -79,7 +79,7 @@ class NamedHandler:
             "" if self._answer_type is None else f"the return annotation of {where}"
         )
         _check_answer(self._answer_type, where)
-        self._serializer = serializer
+        self.serializer: str | Serializer | None = serializer
         self.label: str = getattr(function, "__qualname__", where)
         self.route: Route = _route(pattern, function)
         # For the registry that was asked last: a service is served with one, and a typed serializer
@@ -97,7 +97,7 @@ class NamedHandler:
         known = self._known
         if known is None or known[0] is not registry:
             known = self._known = registry, {}
-        if types is None or self._serializer is not None:
+        if types is None or self.serializer is not None:
             key: tuple[str | None, str | None] = (None, None)
         else:
             # Types that no serializer has are one key: a peer may name any number of them.
@@ -107,7 +107,7 @@ class NamedHandler:
         if found is None:
             found = known[1][key] = (
                 self.payload.reader(registry, key[0]),
-                serializer_for(registry, self._serializer, self._answer_type, key[1]),
+                serializer_for(registry, self.serializer, self._answer_type, key[1]),
             )
         return found
 
