@@ -35,6 +35,14 @@ async def blocks(count: int, size: int = 64) -> AsyncIterator[bytes]:
         yield block
 
 
+@service.request("mean")
+async def mean(payload: list[float]) -> float:
+    """The mean of prices."""
+    if not payload:
+        raise penstock.PublicError("send at least one price")
+    return sum(payload) / len(payload)
+
+
 async def main() -> None:
     url = "memory://live/ticks/EURUSD?every=0.1"
     async with (

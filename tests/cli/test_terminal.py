@@ -220,7 +220,7 @@ def test_the_commands_of_the_readme_show_what_it_says() -> None:
             left.type(CTRL_C)
             assert left.read_until_end_of(server) == 130
         assert left.rows() == [
-            f"serving blocks/{{count}}, ticks/{{symbol}} at {address}",
+            f"serving blocks/{{count}}, mean, ticks/{{symbol}} at {address}",
             "^Cshutting down",
         ]
         *elements, summary = right.rows()
