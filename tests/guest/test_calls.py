@@ -35,8 +35,11 @@ def test_results_failures_and_context_cross() -> None:
     async def in_a_task_of_trio(waits: bool, fails: bool) -> str:
         assert trio.lowlevel.in_trio_task()
         assert sniffio.current_async_library() == "trio"
-        with trio.fail_after(100):
-            return await aio.in_asyncio(in_a_task_of_asyncio, waits, fails)
+        try:
+            with trio.fail_after(100):
+                return await aio.in_asyncio(in_a_task_of_asyncio, waits, fails)
+        finally:
+            assert sniffio.current_async_library() == "trio"
 
     async def main() -> None:
         VARIABLE.set("given")

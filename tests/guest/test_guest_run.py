@@ -3,6 +3,7 @@ that trio waits in its thread.
 """
 
 import asyncio
+import socket
 import sys
 from collections.abc import AsyncIterator
 
@@ -10,7 +11,7 @@ import pytest
 import trio
 
 from penstock import aio
-from penstock.guest import _begin_task, _guest_run, _inside_trio
+from penstock.guest import _begin_task, _guest_run, _inside_trio, _loop_waits
 from tests.aio._run import run
 from tests.guest._served import reached, serving
 
@@ -21,7 +22,12 @@ def test_the_private_names_of_trio_are_there() -> None:
     """
 
     async def look() -> tuple[bool, bool]:
-        return _inside_trio.can_watch(), _inside_trio.can_step_out()
+        task = _inside_trio.step_out()
+        if task is not None:
+            assert not trio.lowlevel.in_trio_task()
+            _inside_trio.step_in(task)
+        assert trio.lowlevel.current_task() is not None
+        return _inside_trio.can_watch(), task is not None
 
     async def look_as_guest() -> tuple[bool, bool]:
         return await aio.in_trio(look)
@@ -43,7 +49,7 @@ def test_streams_and_timers_with_and_without_them(
     """A program sees no difference, but for the time that it takes."""
     if not is_watched:
         monkeypatch.setattr(_guest_run, "can_watch", lambda: False)
-        monkeypatch.setattr(_begin_task, "can_step_out", lambda: False)
+        monkeypatch.setattr(_begin_task, "step_out", lambda: None)
 
     async def main() -> None:
         service = aio.Service()
@@ -65,7 +71,9 @@ def test_streams_and_timers_with_and_without_them(
 
 
 def test_a_deadline_that_a_plain_call_sets() -> None:
-    """A program on asyncio gives a task of trio a deadline while nothing else is due."""
+    """A program on asyncio gives a task of trio a deadline while nothing else is due. It is noticed
+    in the next pass of the loop.
+    """
     scope = trio.CancelScope()
 
     async def wait() -> str:
@@ -80,6 +88,71 @@ def test_a_deadline_that_a_plain_call_sets() -> None:
             await asyncio.sleep(0)  # until trio waits for nothing else
         scope.deadline = trio.current_time()
         assert await task == "cancelled"
+
+    run(main())
+
+
+@pytest.mark.parametrize("turn", [0.0, 3600.0])
+def test_passes_follow_one_another_for_a_turn(turn: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a turn no trip through the loop is made between two passes. When it is over, tasks of
+    asyncio run before the next pass.
+    """
+    monkeypatch.setattr(_loop_waits, "TURN", turn)
+    trips = 0
+
+    async def count() -> None:
+        nonlocal trips
+        while True:
+            trips += 1
+            await asyncio.sleep(0)
+
+    async def make_passes() -> int:
+        await trio.lowlevel.checkpoint()
+        before = trips
+        for _ in range(100):
+            await trio.lowlevel.checkpoint()
+        return trips - before
+
+    async def main() -> None:
+        counter = asyncio.create_task(count())
+        made = await aio.in_trio(make_passes)
+        assert made == (0 if turn else 100)
+        counter.cancel()
+        await asyncio.wait((counter,))
+
+    run(main())
+
+
+def test_a_file_that_is_ready_takes_one_pass() -> None:
+    """The pass that was held back gets the events, and the task that waited runs in it. No other
+    pass follows.
+    """
+    passes: list[float] = []
+    read: list[bytes] = []
+
+    class Passes(trio.abc.Instrument):
+        def after_io_wait(self, timeout: float) -> None:
+            passes.append(timeout)
+
+    async def echo(ours: socket.socket) -> None:
+        trio.lowlevel.add_instrument(Passes())
+        for _ in range(5):
+            await trio.lowlevel.wait_readable(ours)
+            read.append(ours.recv(10))
+
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            task = asyncio.create_task(aio.in_trio(echo, ours))
+            for number in range(5):
+                for _ in range(50):
+                    await asyncio.sleep(0)  # until trio waits for nothing else
+                if not number:
+                    passes.clear()
+                assert len(passes) == len(read) == number
+                theirs.send(b"!")
+                await reached(lambda number=number: len(read) > number)
+            await task
 
     run(main())
 

@@ -39,7 +39,7 @@ def test_a_step_is_made_at_once() -> None:
         seen.append("last")
 
     async def main() -> None:
-        stepped = Stepped(work(), "steps")
+        stepped = Stepped(work(), "steps", lambda: None)
         await asyncio.sleep(0)
 
         def act() -> None:
@@ -80,7 +80,7 @@ def test_a_cancellation_is_never_lost(steps: int) -> None:
             await next_step()
 
     async def main() -> None:
-        stepped = Stepped(short() if steps == 3 else work(), "cancelled")
+        stepped = Stepped(short() if steps == 3 else work(), "cancelled", lambda: None)
         await asyncio.sleep(0)
 
         def act() -> None:

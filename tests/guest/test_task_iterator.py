@@ -445,6 +445,50 @@ def test_its_task_counts_in_the_memory_of_its_peer() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_elements_that_are_not_bytes_exactly_are_examined(waits: bool) -> None:
+    """Beside others that are: a buffer that the generator fills again is copied, and what can not
+    be sent fails the stream after the elements before it.
+    """
+    reported: list[Exception] = []
+
+    async def pieces(last: Any) -> AsyncIterator[Any]:
+        buffer = bytearray(2)
+        for number in range(50):
+            yield b"whole"
+            if waits and not number % 7:
+                await asyncio.sleep(0)
+            buffer[:] = b"%02d" % number
+            yield memoryview(buffer) if number % 2 else buffer
+        yield last
+        yield b"after it"
+
+    async def main() -> None:
+        service = aio.Service()
+
+        @service.publisher("pieces/{last}")
+        async def made(last: str) -> AsyncIterator[Any]:
+            # The same generator, so that elements come in the steps that it makes.
+            async for piece in pieces({"bytes": b"last", "none": None, "number": 5}[last]):
+                yield piece
+
+        expected = [each for number in range(50) for each in (b"whole", b"%02d" % number)]
+        async with serving(service, on_violation=reported.append) as (_, peer):
+            async with peer.subscribe("pieces/bytes") as stream:
+                assert [piece async for piece in stream] == [*expected, b"last", b"after it"]
+            for last in ("none", "number"):
+                got: list[bytes] = []
+                with pytest.raises(PublisherFailed):
+                    async with peer.subscribe(f"pieces/{last}") as stream:
+                        async for piece in stream:
+                            got.append(piece)  # noqa: PERF401  # kept at the failure
+                assert got == expected
+
+    run(main())
+    assert "None is never an element" in str(reported[0])
+    assert "an element of type int" in str(reported[1])
+
+
 def test_a_turn_ends_after_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two elements that take long, other tasks run."""
     monkeypatch.setattr(_task_iterator, "TURN_SECONDS", 0.0)

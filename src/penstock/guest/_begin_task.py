@@ -1,83 +1,56 @@
 """Begins a task of asyncio inside a task of trio, and makes its first step there.
 
 Why: most functions never wait, and then neither loop spends a pass on them. From Python 3.12 on
-asyncio does this itself. Before that, `_Begun` does it with the functions that asyncio documents
-for foreign kinds of tasks.
+asyncio does this itself. Before that, a task gives its first step to `call_soon` of its loop, and
+`_begin_and_step` takes the step there.
 """
 
 import asyncio
 import sys
 from collections.abc import Coroutine
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from typing import Any
 
-from sniffio import thread_local
-
-from penstock.guest._inside_trio import can_step_out, step_in, step_out
+from penstock.guest._inside_trio import step_in, step_out
 
 
 def begin_task(coroutine: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
     """Begin a task for `coroutine`, which has a copy of the context variables of the caller."""
     loop = asyncio.get_running_loop()
-    if not can_step_out():
-        return loop.create_task(coroutine, name=name)
-    # Libraries for several loops look here for the loop that they run in.
-    library, thread_local.name = thread_local.name, "asyncio"
     task_of_trio = step_out()
+    if task_of_trio is None:
+        return loop.create_task(coroutine, name=name)
     try:
         if sys.version_info >= (3, 12):
             return asyncio.Task(coroutine, loop=loop, name=name, eager_start=True)
-        context = copy_context()
-        begun = _Begun(coroutine)
-        task = loop.create_task(begun, name=name, context=context)
-        begun.begin(task, loop, context)
-        return task
+        return _begin_and_step(coroutine, loop, name)
     finally:
         step_in(task_of_trio)
-        thread_local.name = library
 
 
-class _Begun(Coroutine[Any, Any, None]):
-    """A coroutine whose first step is made before its task makes one."""
+def _begin_and_step(
+    coroutine: Coroutine[Any, Any, None], loop: Any, name: str
+) -> "asyncio.Task[None]":
+    call_soon, context = loop.call_soon, copy_context()
+    steps: list[Any] = []
 
-    __slots__ = ("_coroutine", "_end", "_is_ahead", "_trap")
+    def take_step(callback: Any, *args: Any, **options: Any) -> Any:
+        if options.get("context") is context:
+            return steps.append(callback)
+        # The collector may run in here, and a finalizer may call the loop.
+        return call_soon(callback, *args, **options)
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._coroutine = coroutine
-        self._is_ahead = False
-        self._trap: Any = None  # what the first step waits for
-        self._end: BaseException | None = None  # with what the first step has ended
-
-    def begin(
-        self, task: "asyncio.Task[None]", loop: asyncio.AbstractEventLoop, context: Context
-    ) -> None:
-        """Make the first step, as a step of `task`."""
-        self._is_ahead = True
-        asyncio.tasks._enter_task(loop, task)  # noqa: SLF001  # documented, for kinds of tasks
-        try:
-            self._trap = context.run(self._coroutine.send, None)
-        except BaseException as end:  # raised again in the step of the task
-            self._end = end
-        finally:
-            asyncio.tasks._leave_task(loop, task)  # noqa: SLF001  # as above
-
-    def send(self, value: None, /) -> Any:
-        if not self._is_ahead:
-            return self._coroutine.send(value)
-        self._is_ahead = False
-        if self._end is not None:
-            raise self._end
-        return self._trap
-
-    def throw(self, *error: Any) -> Any:
-        # A task that is cancelled before its own first step throws here.
-        self._is_ahead = False
-        if self._end is not None:
-            raise self._end
-        return self._coroutine.throw(*error)
-
-    def close(self) -> None:
-        self._coroutine.close()
-
-    def __await__(self) -> Any:
-        return self._coroutine.__await__()
+    try:
+        loop.call_soon = take_step
+    except AttributeError:  # a loop of another kind, whose methods cannot be hidden
+        return asyncio.Task(coroutine, loop=loop, name=name, context=context)
+    try:
+        task = asyncio.Task(coroutine, loop=loop, name=name, context=context)
+    finally:
+        owner: Any = getattr(call_soon, "__self__", None)
+        if owner is loop:
+            del loop.call_soon
+        else:  # the program has hidden the method of the loop before
+            loop.call_soon = call_soon
+    context.run(steps[0])
+    return task

@@ -19,7 +19,7 @@ import outcome
 import trio
 
 from penstock.api import CleanupTimeout, PublisherFailed
-from penstock.core import CLEANUP_SECONDS, name_of
+from penstock.core import CLEANUP_SECONDS, WOKEN, name_of
 from penstock.guest._begin_task import begin_task
 from penstock.guest._guest_run import GuestUse
 
@@ -46,56 +46,77 @@ async def in_asyncio(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     task. If this task is cancelled, so is that one, and this call ends when it has ended. It raises
     `CleanupTimeout` if that takes more than 5 seconds: the task of asyncio runs on then.
     """
-    call: AsyncioCall[T] = AsyncioCall(function, args)
+    call: AsyncioCall[T] = AsyncioCall(function, args, {})
     # Most functions never wait, and their task has ended before this.
-    return call.outcome.unwrap() if call.outcome is not None else await call.wait()
+    return call.result() if call.is_over else await call.wait()
 
 
 class AsyncioCall(Generic[T]):
     """A call that runs in a task of asyncio, for a task of trio that waits for it."""
 
-    __slots__ = ("_caller", "_function", "_raise_cancel", "_task", "_timer", "outcome")
+    __slots__ = (
+        "_caller",
+        "_error",
+        "_function",
+        "_raise_cancel",
+        "_task",
+        "_timer",
+        "_value",
+        "is_over",
+    )
 
-    def __init__(self, function: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> None:
+    def __init__(
+        self, function: Callable[..., Awaitable[T]], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> None:
         self._function = function
-        self.outcome: outcome.Outcome[T] | None = None
-        """What has become of the call; None until it has ended."""
+        self._value: T
+        self._error: BaseException | None = None
+        self.is_over: bool = False
+        """Whether there is a result."""
         self._caller: trio.lowlevel.Task | None = None  # while it waits
         self._raise_cancel: Callable[[], Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._task = begin_task(self._run(args), "penstock call")
+        self._task = begin_task(self._run(args, options), "penstock call")
+
+    def result(self) -> T:
+        """Return what the function has returned, or raise what it has raised. Once."""
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+            return self._value
+        finally:
+            del error  # its traceback refers to this frame
 
     async def wait(self) -> T:
         """Wait in a task of trio until the call has ended, and return what it has returned."""
         self._caller = trio.lowlevel.current_task()
         # For a task that is cancelled before its first step.
         self._task.add_done_callback(self._on_done)
-        result: T = await trio.lowlevel.wait_task_rescheduled(self._on_cancel)
-        return result
+        await trio.lowlevel.wait_task_rescheduled(self._on_cancel)
+        return self.result()
 
     # --- inside
 
-    async def _run(self, args: tuple[Any, ...]) -> None:
+    async def _run(self, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         try:
-            result = await self._function(*args)
+            self._value = await self._function(*args, **options)
         except Exception as error:  # boundary: the code of the program; its caller gets it
-            self._tell(outcome.Error(explained(error, name_of(self._function))))
+            self._tell(explained(error, name_of(self._function)))
         else:
-            self._tell(outcome.Value(result))
+            self._tell()
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self.outcome is not None:
+        if self.is_over:
             return
         if self._raise_cancel is not None:
-            self._tell(outcome.capture(self._raise_cancel))
+            self._tell(outcome.capture(self._raise_cancel).error)
         else:
             ended = "CancelledError" if task.cancelled() else type(task.exception()).__name__
-            error = outcome.Error(
-                PublisherFailed(
-                    f"{name_of(self._function)} ended with {ended}, and no one had cancelled it"
-                )
+            error = PublisherFailed(
+                f"{name_of(self._function)} ended with {ended}, and no one had cancelled it"
             )
             loop = task.get_loop()
             if task.cancelled() and is_ending(loop):
@@ -114,14 +135,13 @@ class AsyncioCall(Generic[T]):
         return trio.lowlevel.Abort.FAILED  # the caller goes on when the task has ended
 
     def _give_up(self) -> None:
-        if self.outcome is None:
-            self._tell(outcome.Error(runs_on(name_of(self._function), CLEANUP_SECONDS)))
+        self._tell(runs_on(name_of(self._function), CLEANUP_SECONDS))
 
-    def _tell(self, result: "outcome.Outcome[Any]") -> None:
-        if self.outcome is None:
-            self.outcome = result
+    def _tell(self, error: BaseException | None = None) -> None:
+        if not self.is_over:
+            self.is_over, self._error = True, error
             if self._caller is not None:
-                trio.lowlevel.reschedule(self._caller, result)
+                trio.lowlevel.reschedule(self._caller, WOKEN)
 
 
 def is_ending(loop: asyncio.AbstractEventLoop) -> bool:

@@ -105,7 +105,6 @@ class GuestRun:
             # A loop of the main thread has that file descriptor.
             host_uses_signal_set_wakeup_fd=True,
             clock=None if waits is None else waits.clock,
-            instruments=() if waits is None else (waits,),
         )
         if waits is not None:
             waits.watch(selector_file())

@@ -11,13 +11,11 @@ Rules of this file:
 """
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from typing import Any
 
-from sniffio import thread_local
-
-from penstock.guest._inside_trio import can_step_out, step_in, step_out
+from penstock.guest._inside_trio import step_in, step_out
 
 
 class Stepped(Coroutine[Any, Any, None]):
@@ -29,6 +27,7 @@ class Stepped(Coroutine[Any, Any, None]):
         "_end",
         "_is_ahead",
         "_loop",
+        "_on_pause",
         "_trap",
         "_waiting",
         "task",
@@ -37,8 +36,15 @@ class Stepped(Coroutine[Any, Any, None]):
     task: "asyncio.Task[None]"
     """The task."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, None],
+        name: str,
+        on_pause: Callable[[], object],
+    ) -> None:
+        """`on_pause` is called after each step that does not end the coroutine."""
         self._coroutine = coroutine
+        self._on_pause = on_pause
         self._loop = asyncio.get_running_loop()
         self._context: Context = copy_context()
         self._waiting: asyncio.Future[None] | None = None  # while the task waits for a step
@@ -52,13 +58,17 @@ class Stepped(Coroutine[Any, Any, None]):
         waiting, self._waiting = self._waiting, None
         if waiting is None or waiting.done():
             return  # it runs, waits for something else, or is about to be cancelled
-        if not can_step_out() or asyncio.current_task(self._loop) is not None:
+        task_of_trio = step_out()
+        if task_of_trio is None:
             waiting.set_result(None)
             return
-        # Libraries for several loops look here for the loop that they run in.
-        library, thread_local.name = thread_local.name, "asyncio"
-        task_of_trio = step_out()
-        asyncio.tasks._enter_task(self._loop, self.task)  # noqa: SLF001  # documented, for kinds of tasks
+        loop, task = self._loop, self.task
+        try:
+            asyncio.tasks._enter_task(loop, task)  # noqa: SLF001  # documented, for kinds of tasks
+        except RuntimeError:  # another task of asyncio makes its step
+            step_in(task_of_trio)
+            waiting.set_result(None)
+            return
         try:
             self._trap = self._context.run(self._coroutine.send, None)
         except BaseException as end:  # raised again in the step of the task
@@ -66,9 +76,10 @@ class Stepped(Coroutine[Any, Any, None]):
         else:
             self._is_ahead = self._trap is not _PARKED
         finally:
-            asyncio.tasks._leave_task(self._loop, self.task)  # noqa: SLF001  # as above
+            asyncio.tasks._leave_task(loop, task)  # noqa: SLF001  # as above
             step_in(task_of_trio)
-            thread_local.name = library
+        if self._end is None:
+            self._on_pause()
         if not self._is_ahead:
             self._waiting = waiting
         elif not waiting.done():  # the step may have cancelled its own task
@@ -82,7 +93,9 @@ class Stepped(Coroutine[Any, Any, None]):
             if self._end is not None:
                 raise self._end
             return self._trap
-        return self._wait(self._coroutine.send(value))
+        trap = self._wait(self._coroutine.send(value))
+        self._on_pause()
+        return trap
 
     def throw(self, *error: Any) -> Any:
         self._waiting = None
@@ -90,7 +103,9 @@ class Stepped(Coroutine[Any, Any, None]):
             self._is_ahead = False
             if self._end is not None:
                 raise self._end
-        return self._wait(self._coroutine.throw(*error))
+        trap = self._wait(self._coroutine.throw(*error))
+        self._on_pause()
+        return trap
 
     def close(self) -> None:
         self._coroutine.close()
