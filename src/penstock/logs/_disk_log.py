@@ -326,7 +326,8 @@ class DiskLog(LogBase):
     def _check_open(self) -> None:
         if self._thread is None:
             raise UsageError(
-                f"{self!r} is not open: use it inside of `async with DiskLog(...) as log`"
+                f"{self!r} is not open: use it inside of `async with DiskLog(...) as log`, or give "
+                "it to the service that publishes it: Service(lifespan=lambda: log)"
             )
 
     def _check_writable(self) -> None:

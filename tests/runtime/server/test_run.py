@@ -7,7 +7,7 @@ import logging
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import ConnectionLost, UsageError
+from penstock.api import ConnectionLost, Limits, UsageError
 from penstock.runtime import (
     Server,
     Service,
@@ -221,26 +221,37 @@ async def test_run_inside_trio_is_an_error_that_names_serve() -> None:
         run(numbers_service(), URL)
 
 
-def test_main_is_cancelled_while_peers_get_their_goodbye() -> None:
-    """The server leaves without waiting for the cleanup of `main`."""
-    seen: list[str] = []
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_main_is_cancelled_when_the_streams_have_ended(number: signal.Signals) -> None:
+    """What it has opened, such as a log, is open until the last stream that reads it has ended."""
+    service, ended = Service(), list[str]()
+
+    @service.publisher("endless")
+    async def endless() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"again"
+        finally:
+            ended.append("the stream")
+
+    async def read() -> None:
+        with pytest.raises(ConnectionLost, match="shutdown"):
+            async with subscribe(f"{URL}/endless") as stream:
+                async for _element in stream:
+                    if not ended:
+                        signal.raise_signal(number)
+                        ended.append("the signal")
 
     async def main(_: Server) -> None:
-        signal.raise_signal(signal.SIGTERM)
+        trio.lowlevel.spawn_system_task(read)  # not a part of `main`
         try:
             await trio.sleep_forever()
         finally:
-            with trio.CancelScope(shield=True):
-                # Until the listener is closed, which ends this cleanup.
-                while not seen:
-                    try:
-                        async with subscribe(f"{URL}/numbers/1", serializer="json") as stream:
-                            await anext(stream)
-                    except ConnectionLost:
-                        seen.append("nothing listens")
+            ended.append("main")
 
-    assert run(numbers_service(), URL, main=main) == 0
-    assert seen == ["nothing listens"]
+    limits = Limits(drain=3.0, linger=0.1, goodbye_timeout=0.5)
+    assert run(service, URL, main=main, limits=limits) == 0
+    assert ended == ["the signal", "the stream", "main"]
 
 
 async def test_serving_ends_without_a_signal_when_no_client_can_come() -> None:

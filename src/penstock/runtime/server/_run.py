@@ -56,8 +56,8 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
     number of the signal: 143 for SIGTERM, 130 for SIGINT.
 
     `main` is an async function of your own, called with the `Server` when all addresses are open:
-    it may feed topics, or write the addresses. SIGINT cancels it, and so does SIGTERM, after the
-    drain: streams may need it until then. When it returns, the program ends in good order; its
+    it may feed topics, or write the addresses. It is cancelled when the last peer has its goodbye:
+    streams may need it until then. When it returns, the program ends in good order; its
     exception is raised from `run`.
     The other arguments are those of `serve`, and errors are raised as there. Addresses and signals
     are logged at level INFO to ``penstock.run``. `raise_open_files` raises the process's limit on
@@ -127,7 +127,8 @@ async def serve_until_signal(
     program = _Program()
     # The signals are outermost: a second one must end the process until the last goodbye has been
     # said.
-    # Around the server: while `main` cleans up, the peers get their goodbye.
+    # `main` is around the server: the streams that end with the goodbyes may need what it has
+    # opened, such as a log.
     with StopSignals(program.on_signal, drain=drain):
         async with program, serving as server:
             if on_serving is not None:
@@ -143,7 +144,6 @@ async def serve_until_signal(
             if program.received is signal.SIGTERM:
                 with program.draining:
                     await server.drain(on_waiting=on_waiting)
-            program.stop()  # now, and not after the goodbyes
     # Outside of every nursery: the exception of `main` leaves alone, and not inside a group.
     if program.failure is not None:
         raise program.failure
@@ -178,7 +178,7 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        self._main_scope.cancel()
         # Not `async with`: the nursery would wrap an error of serve() in a group.
         await exit_nursery(self._manager, error, on_violation=log_violation)
 
@@ -192,16 +192,9 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         """
         # Only the first one comes here: `StopSignals` acts on the next one in its thread.
         self.received = number
-        if number is signal.SIGTERM:
-            self.waiting.cancel()  # `main` goes on during the drain
-        else:
-            self.stop()
-
-    def stop(self) -> None:
-        """End the server and `main`. Plain, so that it can be called from any place."""
         self.waiting.cancel()
-        self.draining.cancel()
-        self._main_scope.cancel()
+        if number is not signal.SIGTERM:
+            self.draining.cancel()
 
     async def _run(self, main: Main, server: Server) -> None:
         with self._main_scope:
@@ -215,7 +208,8 @@ class _Program(AbstractAsyncContextManager["_Program"]):
                 # boundary: the program; raised again once the peers have their goodbye.
                 self.failure = error
         # Also after an exception: the server must not go on without the task that feeds it.
-        self.stop()
+        self.waiting.cancel()
+        self.draining.cancel()
 
 
 def describe_streams(streams: Mapping[str, int]) -> str:

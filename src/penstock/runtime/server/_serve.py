@@ -12,7 +12,7 @@ Rules of this file:
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -22,7 +22,7 @@ from typing import Final, Self, Unpack
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, Credentials, Extension, Limits, Role, UsageError
+from penstock.api import ConnectionLost, Credentials, Extension, Limits, Role, UsageError, shown
 from penstock.client import (
     NegotiableExtensions,
     NoOptions,
@@ -91,7 +91,7 @@ from penstock.runtime.server._relayed_resumption import RelayedResumption, answe
 from penstock.runtime.server._resumable import ResumableConnections, ServerHandover, resuming
 from penstock.runtime.server._share import Share, SharedAdmission
 from penstock.runtime.server._statistics import ServedConnections
-from penstock.runtime.service import Service
+from penstock.runtime.service import Lifespan, Service
 from penstock.spi import (
     Connection,
     Listener,
@@ -260,7 +260,10 @@ def serve_share(  # noqa: PLR0913  # the options of a server, each with a name
         share=share,
     )
     # A recorder of the caller stays open.
-    return server if recorder is record or recorder is None else _Recorded(server, recorder)
+    own = None if recorder is record else recorder
+    if own is None and service.lifespan is None:
+        return server
+    return _Enclosed(server, service.lifespan, own)
 
 
 def _resumable(admission: Admission, limits: Limits, share: Share | None) -> ResumableConnections:
@@ -280,28 +283,50 @@ def _resumable(admission: Admission, limits: Limits, share: Share | None) -> Res
     return table
 
 
-class _Recorded(AbstractAsyncContextManager["Server"]):
-    """A server, and the recorder that is closed with it."""
+class _Enclosed(AbstractAsyncContextManager["Server"]):
+    """A server, what its service needs, and the recorder that is closed with it."""
 
-    def __init__(self, server: "Server", recorder: Recorder) -> None:
+    def __init__(
+        self, server: "Server", lifespan: Lifespan | None, recorder: Recorder | None
+    ) -> None:
         self._server = server
+        self._lifespan = lifespan
         self._recorder = recorder
+        self._open: AsyncExitStack
 
     async def __aenter__(self) -> "Server":
-        return await self._server.__aenter__()
+        async with AsyncExitStack() as opening:
+            if self._recorder is not None:
+                opening.push_async_callback(_close, self._recorder)
+            if self._lifespan is not None:
+                await opening.enter_async_context(_block_of(self._lifespan))
+            await opening.enter_async_context(self._server)
+            self._open = opening.pop_all()
+        return self._server
 
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
-        try:
-            await self._server.__aexit__(kind, error, trace)
-        finally:
-            # Bounded by the recorder, which waits STOP_SECONDS for the disk.
-            with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(self._recorder.close)
+    ) -> bool | None:
+        return await self._open.__aexit__(kind, error, trace)
+
+
+def _block_of(lifespan: Lifespan) -> AbstractAsyncContextManager[object]:
+    block = lifespan()
+    if not hasattr(type(block), "__aenter__"):
+        raise UsageError(
+            f"the lifespan function of the service returned {shown(block)}, which is no async "
+            "context manager; put @contextlib.asynccontextmanager above it, or return a log"
+        )
+    return block
+
+
+async def _close(recorder: Recorder) -> None:
+    # Bounded by the recorder, which waits STOP_SECONDS for the disk.
+    with trio.CancelScope(shield=True):
+        await trio.to_thread.run_sync(recorder.close)
 
 
 def _adopt_none(_connection: Connection) -> str | None:

@@ -34,7 +34,7 @@ from penstock.runtime.service._request_handlers import (
     RequestHandlers,
     TaskRunner,
 )
-from penstock.runtime.service._service import Publication, Service, StaleElementsWarning
+from penstock.runtime.service._service import Lifespan, Publication, Service, StaleElementsWarning
 from penstock.runtime.service._stream_slot import PlaceLimit, StreamSlot, StreamSlots
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "Handler",
     "HandlerCall",
     "HandlerCalls",
+    "Lifespan",
     "NoSlot",
     "NoSuchPublisher",
     "OnEnd",

@@ -10,8 +10,9 @@ Rules of this file:
 import inspect
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -109,6 +110,10 @@ class StaleElementsWarning(UserWarning):
     """
 
 
+Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[object]]
+"""Opens what a service needs for as long as it is served."""
+
+
 class Service:
     """Publishers by name, for `serve` and `connect`.
 
@@ -133,6 +138,7 @@ class Service:
         authorize: Callable[[Any, Any], Any] | None = None,
         may_open: MayOpen | None = None,
         describe: bool = False,
+        lifespan: Lifespan | None = None,
     ) -> None:
         """`setup` checks the data that a ReactiveSocket client sends when it connects;
         without it every client is accepted.
@@ -162,6 +168,11 @@ class Service:
         With `describe` peers can list what is offered: the publisher ``penstock/describe`` has an
         entry for each publisher and request that `authorize` and `may_open` grant. They get the
         pattern, ``ticks/{symbol}``, as the name. ``penstock ls URL`` prints the entries.
+
+        `lifespan` is a function that returns an async context manager: an async generator function
+        under `contextlib.asynccontextmanager`, or ``lambda: log``. Whatever serves the service
+        enters it before the first client comes, and leaves it when the last stream has ended:
+        `serve`, `run`, ``penstock serve``, and each worker for itself.
         """
         # Checked now: a wrong signature would otherwise refuse every client.
         self._setup = None if setup is None else Handler(self.called(setup), "the setup function")
@@ -193,6 +204,16 @@ class Service:
             check_takes(may_open, "may_open", GIVEN["may_open"])
         self.may_open: MayOpen | None = may_open
         """Decides what a peer may open; None for everything."""
+        if lifespan is not None:
+            check_function(lifespan, "lifespan")
+            check_takes(lifespan, "lifespan", ())
+            if not self.for_trio:
+                raise UsageError(
+                    "lifespan= runs on trio, and the functions of this service on asyncio; open "
+                    "what it needs around `async with serve(...)`, or in the lifespan of the site"
+                )
+        self.lifespan: Lifespan | None = lifespan
+        """Opens what the service needs for as long as it is served; None for nothing."""
         self.handlers: dict[Model, Handler] = {}
         """The handlers of requests that carry data, by the kind of request."""
         self.router: Router = Router()
