@@ -349,11 +349,11 @@ async def test_a_keepalive_is_echoed(autojump_clock: Clock) -> None:
     ("first", "code", "data"),
     [
         (attrs.evolve(SETUP, major=2), ErrorCode.INVALID_SETUP, b"version 1"),
-        (attrs.evolve(SETUP, token=b"t"), ErrorCode.REJECTED_RESUME, b"protocol:resume"),
+        (attrs.evolve(SETUP, token=b"t"), ErrorCode.REJECTED_SETUP, b"protocol:resume"),
         (
             rsocket.Resume(token=b"t", received=0, first_kept=0),
             ErrorCode.REJECTED_RESUME,
-            b"protocol:resume",
+            b"resume",
         ),
         (
             attrs.evolve(SETUP, metadata=b"\xfe\0"),

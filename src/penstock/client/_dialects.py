@@ -126,7 +126,7 @@ def check_resume(resume: bool, kinds: Sequence[DialectFactory], url: str) -> boo
         names = " and ".join(kind.name for kind in kinds)
         raise UsageError(
             f"resume=True: {url!r} speaks {names}, which cannot go on with a lost connection; "
-            "RS.io can: give a tcp:// URL"
+            "RS.io and RSocket can: give a tcp:// or rsocket+tcp:// URL"
         )
     return resume
 

@@ -59,6 +59,7 @@ from penstock.session._request_data import (
 from penstock.session._resume import (
     NOT_RESUMED,
     TOKEN_BYTES,
+    Acknowledging,
     ActiveResume,
     Resume,
     Resuming,
@@ -98,6 +99,7 @@ __all__ = [
     "TOKEN_BYTES",
     "TOO_LONG",
     "VERSION",
+    "Acknowledging",
     "ActiveResume",
     "CancelledStream",
     "Channel",

@@ -73,7 +73,7 @@ def rewind(outbox: Outbox, position: int) -> None:
     if outbox.retained is not None:
         data = outbox.retained.take_back(position)
         # The bytes behind `position` are counted again when they are taken again.
-        outbox.taken_bytes = position
+        outbox.taken_bytes -= len(data)
         # Waiting bytes go behind those that go again:
         # the bytes of a direction keep their positions.
         data += outbox.buffer
@@ -90,11 +90,38 @@ class ResumedSession(Protocol):
     received_bytes: int
 
 
+class Acknowledging(Protocol):
+    """Counts and acknowledges on one connection: the extension *resume*, or the same by the frames
+    of another protocol, whose dialect calls `ResumeOwner.bind`.
+    """
+
+    def start(self, session: ResumedSession, token: bytes | None, seconds: float) -> None:
+        """Begin to count: the session is open.
+        A server sends the token, and the seconds that it is good for.
+        """
+
+    def acknowledge(self) -> None:
+        """Tell the peer how much has come."""
+
+    def note_acknowledged(self) -> None:
+        """Note that the peer knows how much has come:
+        by an acknowledgement, or by the message that resumes.
+        """
+
+    def stop(self) -> None:
+        """Refer to the session no longer: the connection is over."""
+
+
 class ResumeOwner(Protocol):
     """The calls of an active resume to the connection that it belongs to."""
 
-    def bind(self, active: "ActiveResume") -> None:
+    def bind(self, active: Acknowledging) -> None:
         """Note that both sides have the extension."""
+
+    def adopt(self, token: bytes) -> bool:
+        """Let a token that the client has chosen, and keeps, lead to this connection of a server.
+        Return False if it leads to another one.
+        """
 
     def on_token(self, token: bytes, seconds: float) -> None:
         """Keep the server's token."""
@@ -116,6 +143,11 @@ class Resume:
 
     def __init__(self, owner: ResumeOwner) -> None:
         self._owner = owner
+
+    @property
+    def owner(self) -> ResumeOwner:
+        """What keeps the connection after a loss; for a dialect that resumes by its own frames."""
+        return self._owner
 
     def open(self, link: ExtensionLink, _now: float, /) -> ActiveExtension:
         """Start: both hellos list it."""
@@ -260,9 +292,19 @@ class Takeover:
     send: Callable[[int, bytes], None] | None = None
     """Sends a message of the extension, in the encoding of the connection."""
 
+    kept: int = 0
+    """The first position that the client can send again, in a protocol that tells it."""
+
+    send_position: Callable[[int], None] | None = None
+    """Sends the answer of a server in a protocol whose tokens stay. Then the token shows who the
+    client is.
+    """
+
     def answer(self, token: bytes, received: int) -> None:
         """Let the client go on: its next token, and the bytes that the server has received."""
-        if self.send is not None:
+        if self.send_position is not None:
+            self.send_position(received)
+        elif self.send is not None:
             self.send(ANSWER, token + received.to_bytes(8))
 
 
@@ -281,6 +323,11 @@ class Resuming:
 
     def __init__(self, takeover: Takeover) -> None:
         self._takeover = takeover
+
+    @property
+    def takeover(self) -> Takeover:
+        """The question and the answer; for a dialect that resumes by its own frames."""
+        return self._takeover
 
     def open(self, link: ExtensionLink, _now: float, /) -> ActiveExtension:
         """Start: the client asks, the server waits for that. Neither lets the other in before."""

@@ -194,6 +194,10 @@ class Session:
         channel.last_input_at = now
         return more if was_open else not self._fail_long_handshake() and more
 
+    def on_next_link(self) -> None:
+        """Go on over another link: a dialect may have dropped what had come of a message."""
+        self._message_age.note(0, self.channel.dialect.held(), self.channel.now)
+
     def end_of_input(self, error: Exception | None = None, *, is_clean: bool = False) -> None:
         """End the session because the transport has ended, with `error` if more is known than that.
 

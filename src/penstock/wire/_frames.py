@@ -45,7 +45,7 @@ class FrameDecoder(BufferedDecoder):
     call of the sink; with an empty table the sink gets every element.
     """
 
-    __slots__ = ("_framed", "_max_body", "_to_skip", "streams")
+    __slots__ = ("_framed", "_least", "_max_body", "_to_skip", "streams")
 
     def __init__(
         self, streams: Mapping[int, WireStream], need: int, *, framed: bool, max_frame: int
@@ -56,7 +56,8 @@ class FrameDecoder(BufferedDecoder):
         """
         # Where the transport delivers messages, each call of `feed` is a frame, even an empty one,
         # which is refused for its length.
-        super().__init__(need=0 if framed else need)
+        self._least = 0 if framed else need
+        super().__init__(need=self._least)
         self.streams: Mapping[int, WireStream] = streams
         self._framed = framed
         self._max_body = max_frame
@@ -85,6 +86,11 @@ class FrameDecoder(BufferedDecoder):
     @abstractmethod
     def _decode_frame(self, data: bytes) -> None:
         """Decode one frame without a length."""
+
+    def drop_incomplete(self) -> None:
+        """Hold nothing, and skip nothing: the peer sends the frame that has come in part again."""
+        self.take_rest()
+        self._need, self._to_skip = self._least, 0
 
     def _skip(self, position: int, size: int) -> int:
         """Skip `size` bytes from `position` on, now and as they arrive. Return where the decoder

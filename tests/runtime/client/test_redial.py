@@ -53,7 +53,7 @@ class Dialler:
         self.times: list[float] = []
         self.made = FakeConnection(peer=PeerIdentity(address="test"))
 
-    async def dial(self, token: bytes, received: int) -> tuple[Connection, bytes, int]:
+    async def dial(self, token: bytes, received: int, _kept: int) -> tuple[Connection, bytes, int]:
         await trio.lowlevel.checkpoint()
         self.asked.append((token, received))
         self.times.append(trio.current_time())
@@ -143,7 +143,7 @@ def test_an_attempt_is_judged_by_the_words_of_the_server(
 
 async def test_a_handover_is_due_when_the_server_has_answered() -> None:
     """Before the answer of the server the handover is not due."""
-    handover = ClientHandover(FIRST, 7)
+    handover = ClientHandover(FIRST, 7, 0)
     assert not handover.is_asked
     handover.takeover.said = SECOND, 9
     assert handover.is_asked

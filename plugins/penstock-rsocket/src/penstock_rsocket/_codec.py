@@ -398,8 +398,8 @@ def read_resume(_flags: int, body: bytes) -> frames.Resume:
         major=major,
         minor=minor,
         token=token,
-        received=_read_position(body, position),
-        first_kept=_read_position(body, position + 8),
+        received=read_position(body, position),
+        first_kept=read_position(body, position + 8),
     )
 
 
@@ -464,7 +464,7 @@ _READERS: Final[Mapping[int, _Reader]] = {
     FrameType.SETUP: lambda flags, _, body: read_setup(flags, body),
     FrameType.LEASE: _read_lease,
     FrameType.KEEPALIVE: lambda flags, _, body: frames.Keepalive(
-        respond=bool(flags & RESPOND), position=_read_position(body, 0), data=body[8:]
+        respond=bool(flags & RESPOND), position=read_position(body, 0), data=body[8:]
     ),
     FrameType.REQUEST_RESPONSE: _read_request(frames.RequestResponse),
     FrameType.REQUEST_FNF: _read_request(frames.RequestFnf),
@@ -480,7 +480,7 @@ _READERS: Final[Mapping[int, _Reader]] = {
     ),
     FrameType.METADATA_PUSH: lambda _, _id, body: frames.MetadataPush(metadata=body),
     FrameType.RESUME: lambda flags, _, body: read_resume(flags, body),
-    FrameType.RESUME_OK: lambda _, _id, body: frames.ResumeOk(received=_read_position(body, 0)),
+    FrameType.RESUME_OK: lambda _, _id, body: frames.ResumeOk(received=read_position(body, 0)),
     FrameType.EXT: lambda flags, stream_id, body: frames.Ext(
         stream_id=stream_id,
         extended_type=_read_number(body)[0],
@@ -500,7 +500,8 @@ def _read_sized(body: bytes, position: int, size: int, reason: str) -> tuple[byt
     return body[begin:end], end
 
 
-def _read_position(body: bytes, start: int) -> int:
+def read_position(body: bytes, start: int) -> int:
+    """Return a position. Raises ProtocolError."""
     (position,) = layout.POSITION.unpack_from(body, start)
     if position > LARGEST_POSITION:
         raise ProtocolError(

@@ -20,6 +20,7 @@ from penstock.api import (
     AuthRefused,
     ContentTypes,
     Credentials,
+    Extension,
     Model,
     ProtocolError,
     PublisherFailed,
@@ -33,6 +34,7 @@ from penstock.session import (
     DRAINING,
     ILLEGAL_DEMAND,
     NO_SUCH,
+    NOT_RESUMED,
     REFUSED,
     TOO_LONG,
     ChannelElements,
@@ -45,6 +47,9 @@ from penstock.session import (
     OutgoingData,
     ReceivingStream,
     RequestData,
+    Resume,
+    Resuming,
+    Takeover,
     connection_reason,
     explain_connection_end,
     explain_stream_end,
@@ -86,6 +91,7 @@ from penstock_rsocket._layout import (
     FrameType,
 )
 from penstock_rsocket._leases import Leases
+from penstock_rsocket._resume import ResumableFrames, new_token
 from penstock_rsocket._setup import MetadataForm, SetupData
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
@@ -116,6 +122,9 @@ _MODELS: Final = {
     FrameType.REQUEST_STREAM: Model.STREAM,
 }
 _SENT: Final = frozenset(_MODELS.values()) | {Model.CHANNEL, Model.METADATA_PUSH}
+
+NOT_RESUMABLE: Final = "protocol:resume"
+"""Refuses a SETUP with a token that this side cannot resume by."""
 
 NO_LEASE: Final = "no lease"
 """Refuses a request that the peer's lease does not permit."""
@@ -202,8 +211,12 @@ class ReceivedFrames:
         """Return whether a frame may be acted on in a connection that is not open."""
         if kind in _SETUP_WORDS:
             return True
+        if self._dialect.is_resuming and stream_id == 0 and kind is FrameType.RESUME_OK:
+            return True
         self.handshake.check_begun()
         if not (kind is FrameType.ERROR and not stream_id):
+            if self._dialect.is_resuming:
+                raise ProtocolError("another frame before RESUME_OK", reason="protocol:resume")
             self.handshake.accept()
             return not self._channel.state.is_closing
         return True
@@ -226,8 +239,8 @@ class ReceivedFrames:
             raise ProtocolError(
                 "a SETUP on a stream, or without its times", reason="protocol:setup"
             )
-        if setup.token is not None:
-            raise ProtocolError("this side resumes no connection", reason="protocol:resume")
+        if setup.token is not None and (refusal := self._dialect.adopt(setup.token)):
+            raise ProtocolError(f"the client cannot be resumed: {refusal}", reason=NOT_RESUMABLE)
         self.form = MetadataForm(setup.metadata_type, setup.data_type)
         shown = self.form.credentials_of(setup.metadata)
         credentials = None if shown is None else metadata.decode_credentials(shown)
@@ -246,11 +259,22 @@ class ReceivedFrames:
             b"" if credentials is None else encode_credentials(credentials),
         )
 
-    def _resume(self, _flags: int, _stream_id: int, _body: bytes) -> None:
+    def _resume(self, flags: int, _stream_id: int, body: bytes) -> None:
         if self.handshake.has_begun:
-            self._channel.count_oddity()
-        else:
-            raise ProtocolError("this side resumes no connection", reason="protocol:resume")
+            # wire §Positions: also for a second RESUME, whose connection has another one's bytes.
+            raise ProtocolError("a RESUME after the first frame", reason="protocol:resume")
+        self._dialect.is_resuming = True
+        asked = codec.read_resume(flags, body)
+        takeover = self._dialect.takeover
+        if takeover is None or asked.major != MAJOR:
+            raise ProtocolError("this side resumes no connection", reason=NOT_RESUMED)
+        takeover.said, takeover.kept = (asked.token, asked.received), asked.first_kept
+        takeover.send_position = self._dialect.send_resume_ok
+        # The token shows who the client is, so no extension examines it.
+        self.handshake.has_begun = True
+        if not self._channel.state.is_closing:
+            self._session.hello_sent()
+            self._session.receive_hello()
 
     # --- requests of the peer
 
@@ -477,6 +501,9 @@ class ReceivedFrames:
         text = body[4:].decode("utf-8", "replace")[: self._channel.limits.max_error_text]
         if not stream_id:
             early = None if self.handshake.is_accepted else setup_refusal(code, text)
+            if self._dialect.is_resuming and code != ErrorCode.REJECTED_RESUME:
+                # wire §Positions: only that code says that a later attempt is useless.
+                early = Rejected(f"the server did not go on: {text}", temporary=True)
             self._session.receive_goodbye(text, early)
             return
         channels = self._dialect.channels
@@ -498,8 +525,15 @@ class ReceivedFrames:
     # --- frames about the connection
 
     def _keepalive(self, flags: int, _stream_id: int, body: bytes) -> None:
-        if flags & RESPOND and self._channel.spend_control_token():
-            self._channel.answer(codec.keepalive(body[8:]))
+        resumable = self._dialect.resumable
+        if resumable is not None:
+            resumable.receive_position(codec.read_position(body, 0))
+        if flags & RESPOND and (
+            (resumable is not None and resumable.is_question_free())
+            or self._channel.spend_control_token()
+        ):
+            position = 0 if resumable is None else resumable.counter.position
+            self._channel.answer(codec.keepalive(body[8:], position=position))
 
     def _lease(self, _flags: int, _stream_id: int, body: bytes) -> None:
         ttl, requests = _read_number(body)[0], _read_number(body, 4)[0]
@@ -515,8 +549,13 @@ class ReceivedFrames:
             request = Request(Model.METADATA_PUSH, body, types=self.form.types)
             self._streams.receive_fire_and_forget(request)
 
-    def _resume_ok(self, _flags: int, _stream_id: int, _body: bytes) -> None:
-        self._channel.count_oddity()
+    def _resume_ok(self, _flags: int, _stream_id: int, body: bytes) -> None:
+        takeover = self._dialect.takeover
+        if takeover is None or takeover.question is None or takeover.said is not None:
+            self._channel.count_oddity()
+            return
+        takeover.said = takeover.question[0], codec.read_position(body, 0)
+        self.handshake.accept()
 
     def _ext(self, flags: int, _stream_id: int, body: bytes) -> None:
         (extended_type,) = _read_number(body)
@@ -561,6 +600,7 @@ class RsocketDialect:
     # RSocket has no frame for it. The end of the transport is the answer.
     answers_goodbye: ClassVar[bool] = False
     takes_extensions: ClassVar[bool] = False
+    resumes: ClassVar[bool] = True
     default_extensions: ClassVar[frozenset[int]] = frozenset()
     takes_encodings: ClassVar[bool] = False
     examines_peers: ClassVar[bool] = True
@@ -574,9 +614,26 @@ class RsocketDialect:
         self._setup = settings.setup
         self._is_framed = settings.framed
         self.max_unsplit: int = session.channel.limits.split_outbound_at
+        self.resumable: ResumableFrames | None = None
+        """Counts what can be resumed. None without resuming, or if the client does not want it."""
+        self.takeover: Takeover | None = None
+        """The question and the answer of a connection that goes on for a lost one."""
+        usable: list[Extension] = []
+        for extension in settings.extensions:
+            # These two have frames of RSocket in the place of messages.
+            if isinstance(extension, Resume):
+                self.resumable = ResumableFrames(session, extension.owner, framed=settings.framed)
+            elif isinstance(extension, Resuming):
+                self.takeover = extension.takeover
+            else:
+                usable.append(extension)
+        self.is_resuming: bool = self.takeover is not None and self.takeover.question is not None
+        """This connection goes on for a lost one, or its client wants that."""
+        self._rest: list[bytes] = []  # bytes for the lost connection
+        self._watch: KeepaliveWatch | None = None
         self.extensions: ExtensionHost = ExtensionHost(
             session,
-            settings.extensions,
+            usable,
             _no_message,
             self._on_admitted,
             has_introductions=True,
@@ -619,7 +676,16 @@ class RsocketDialect:
 
     def start(self, now: float) -> None:
         """Send a client's SETUP. A server waits for it."""
-        KeepaliveWatch(self._session)
+        if self.takeover is not None and self.takeover.question is not None:
+            token, received = self.takeover.question
+            self._session.hello_sent()
+            self._channel.send(
+                codec.encode(
+                    frames.Resume(token=token, received=received, first_kept=self.takeover.kept)
+                )
+            )
+            return
+        self._watch = KeepaliveWatch(self._session, self._keepalive_frame)
         if self._channel.role is Role.SERVER:
             return
         self._session.hello_sent()
@@ -640,7 +706,12 @@ class RsocketDialect:
             content += metadata.encode_composite([(metadata.AUTHENTICATION, credentials)])
         interval = int(limits.keepalive * MILLISECONDS)
         lifetime = interval + int(limits.keepalive_timeout * MILLISECONDS)
+        token = None
+        if self.resumable is not None:
+            token = new_token()
+            self.resumable.begin(token)
         return frames.Setup(
+            token=token,
             keepalive=min(max(interval, 1), LARGEST_NUMBER),
             lifetime=min(max(lifetime, 1), LARGEST_NUMBER),
             leases=setup.leases,
@@ -650,8 +721,16 @@ class RsocketDialect:
             data=bytes(setup),
         )
 
+    def adopt(self, token: bytes) -> str:
+        """Let a client's token lead here. Return why it cannot, or an empty text."""
+        if self.resumable is None:
+            return "this side resumes no connection"
+        return self.resumable.adopt(token)
+
     def on_setup(self, setup: frames.Setup) -> None:
         """Note what a client wants."""
+        if setup.token is None:
+            self.resumable = None
         if setup.leases:
             self.leases = Leases(self._session, self._send_leased)
 
@@ -662,7 +741,7 @@ class RsocketDialect:
     def release(self) -> None:
         """Drop what refers to this object: the session is over, or speaks another protocol."""
         self.extensions.end()
-        self._counted = self.leases = None
+        self._counted = self.leases = self.resumable = self.takeover = self._watch = None
         del (
             self._decoder,
             self._received,
@@ -672,6 +751,40 @@ class RsocketDialect:
             self._streams,
             self.extensions,
         )
+
+    # --- resuming
+
+    @property
+    def received_position(self) -> int:
+        """The position up to which this side has received."""
+        return 0 if self.resumable is None else self.resumable.counter.position
+
+    def send_resume_ok(self, received: int) -> None:
+        """Let the client go on."""
+        self._channel.send(codec.encode(frames.ResumeOk(received=received)))
+
+    def on_next_link(self) -> None:
+        """Go on over another link. What had come of a frame comes again, as a whole."""
+        self._decoder.drop_incomplete()
+        if self.resumable is not None:
+            self.resumable.counter.drop_incomplete()
+        if self.leases is not None:
+            self.leases.restart()
+        if self._watch is not None:
+            self._watch.restart()
+
+    def take_rest(self) -> list[bytes]:
+        """Return what has come for the lost connection."""
+        rest, self._rest = self._rest, []
+        return rest
+
+    @property
+    def _is_asked(self) -> bool:
+        return self.takeover is not None and self.takeover.said is not None
+
+    def _keepalive_frame(self) -> bytes:
+        position = 0 if self.resumable is None else self.resumable.counter.position
+        return codec.keepalive(b"", respond=True, position=position)
 
     def _on_admitted(self) -> None:
         self._received.handshake.on_admitted()
@@ -1044,8 +1157,10 @@ class RsocketDialect:
         """Encode the reason as an ERROR on stream 0, if there is one."""
         if not reason:
             return b""
+        if self.is_resuming and reason.startswith((NOT_RESUMED, "protocol", "version")):
+            return codec.error(0, ErrorCode.REJECTED_RESUME, reason.encode(errors="replace"))
         is_refusal = self._channel.role is Role.SERVER and not self._channel.deadlines.is_open
-        return _goodbye(reason, is_refusal=is_refusal, framed=False)
+        return _goodbye(reason, is_refusal=is_refusal and not self.is_resuming, framed=False)
 
     def split(self, data: bytearray) -> Iterator[memoryview]:
         """Cut between frames, and leave their lengths out: a framed transport knows them."""
@@ -1095,6 +1210,16 @@ class RsocketDialect:
         """
         if data and self.extensions.hearing:
             self.extensions.heard()
+        if self._is_asked:
+            # For the connection that goes on.
+            if data:
+                self._rest.append(data)
+            return False
+        if self.is_resuming:
+            more = self._decoder.feed(data, max_messages=1)
+            return self._keep_rest() and more
+        if self.resumable is not None:
+            self.resumable.counter.feed(data)
         if self._channel.state is _EXAMINING:
             self._decoder.feed(data, max_messages=0)
             return False
@@ -1102,12 +1227,25 @@ class RsocketDialect:
             return self._decoder.feed(data, max_messages=most)
         # One frame: if it is a SETUP, the requests after it must wait for the service's decision.
         more = self._decoder.feed(data, max_messages=1)
+        if not self._keep_rest():
+            return False
         is_open = self._channel.state is _OPEN
         return more and is_open and self._decoder.feed(b"", max_messages=most)
 
+    def _keep_rest(self) -> bool:
+        """Keep what follows the first frame, if it is for a lost connection. Return whether this
+        connection goes on itself.
+        """
+        if not self._is_asked:
+            return True
+        rest = self._decoder.take_rest()
+        if rest:
+            self._rest.append(rest)
+        return False
+
     def held(self) -> int:
-        """Return how many bytes of an incomplete frame wait."""
-        return self._decoder.held
+        """Return how many bytes of an incomplete frame wait, or for a lost connection."""
+        return self._decoder.held + sum(map(len, self._rest))
 
 
 def _no_message(*_: object) -> bytes:
@@ -1123,8 +1261,6 @@ def _goodbye(reason: str, *, is_refusal: bool, framed: bool) -> bytes:
         code = ErrorCode.CONNECTION_CLOSE if is_good else ErrorCode.CONNECTION_ERROR
     elif reason.startswith(("protocol:setup", "protocol:metadata", "version")):
         code = ErrorCode.INVALID_SETUP
-    elif reason == "protocol:resume":
-        code = ErrorCode.REJECTED_RESUME
     else:
         code = ErrorCode.REJECTED_SETUP
     return codec.error(0, code, text, framed=framed)

@@ -8,11 +8,11 @@ Rules of this file:
   other frames come.
 """
 
+from collections.abc import Callable
 from math import inf
 
 from penstock.api import ConnectionLost, Role
 from penstock.session import DialectHost, explain_own
-from penstock_rsocket._codec import keepalive
 
 JITTER = 0.15
 """Clients that connected together must not send together."""
@@ -22,9 +22,11 @@ class KeepaliveWatch:
     """The KEEPALIVE frames of one connection, from the time on at which it is open."""
 
     # The session asks whether something notices a dead peer, and compares this with extensions.
-    def __init__(self, session: DialectHost) -> None:
+    def __init__(self, session: DialectHost, encode: Callable[[], bytes]) -> None:
+        """`encode` returns a KEEPALIVE that the peer must answer."""
         limits = session.channel.limits
         self._session = session
+        self._encode = encode
         self._channel = session.channel
         self._interval = limits.keepalive * (1 + JITTER * (2 * session.channel.random() - 1))
         self._timeout = limits.keepalive_timeout
@@ -45,14 +47,20 @@ class KeepaliveWatch:
                 "keepalive",
                 ConnectionLost(f"this side ended the connection: {explain_own('keepalive')}"),
             )
-            return None
+            # If the connection goes on over another transport, so does this.
+            return None if self._channel.state.is_closing else now + self._interval
         quiet_since = self._sent_at
         if self._channel.role is Role.SERVER:
             quiet_since = max(quiet_since, self._channel.last_input_at)
         if now >= quiet_since + self._interval:
             self._sent_at = quiet_since = now
-            self._channel.send(keepalive(b"", respond=True))
+            self._channel.send(self._encode())
         return min(quiet_since + self._interval, heard_at + self._interval + self._timeout)
+
+    def restart(self) -> None:
+        """Begin anew: the connection goes on over another transport."""
+        self._started_at = None
+        self._channel.deadlines.hasten(self, self._channel.now)
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # as an `ActiveExtension`
         """Do nothing: a KEEPALIVE is a frame, and no message of an extension."""

@@ -79,6 +79,12 @@ class Leases:
             self._left -= 1
             self._send(stream_id)
 
+    def restart(self) -> None:
+        """Begin anew: the connection goes on over another transport, and its leases do not."""
+        self._left, self._until = 0, inf
+        self._granted, self._granted_at = 0, -inf
+        self._channel.deadlines.hasten(self, self._channel.now)
+
     def _fail(self, stream_id: int, why: str) -> None:
         self.forget(stream_id)
         if stream_id in self._streams.opened:

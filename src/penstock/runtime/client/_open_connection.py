@@ -166,11 +166,11 @@ class OpenConnection(ClientBlock, AbstractAsyncContextManager[Peer]):
             await self._abort(connection)
             raise
 
-    async def _dial(self, token: bytes, received: int) -> tuple[Connection, bytes, int]:
+    async def _dial(self, token: bytes, received: int, kept: int) -> tuple[Connection, bytes, int]:
         """Connect again, and ask the server to go on with a connection that was lost.
         See `Dial`.
         """
-        handover = ClientHandover(token, received)
+        handover = ClientHandover(token, received, kept)
         try:
             connection = await self._open_in_time(self._tasks)
         # Nothing has answered yet, and the next attempt may find a server.

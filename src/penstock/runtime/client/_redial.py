@@ -33,8 +33,8 @@ PASSING: Final = frozenset({"lost", "shutdown", "drain", "limit:handshake"})
 class ClientHandover(Handover):
     """A new connection on which a client asks the server to go on with the lost one."""
 
-    def __init__(self, token: bytes, received: int) -> None:
-        self.takeover: Takeover = Takeover(question=(token, received))
+    def __init__(self, token: bytes, received: int, kept: int) -> None:
+        self.takeover: Takeover = Takeover(question=(token, received), kept=kept)
 
     @property
     def is_asked(self) -> bool:
@@ -51,9 +51,10 @@ class NotNowError(ConnectionLost):
     """An attempt has failed, and a later one may succeed."""
 
 
-Dial = Callable[[bytes, int], Awaitable[tuple[Connection, bytes, int]]]
-"""Connects and asks the server, with a token and the number of received bytes. Returns the
-connection, the next token, and the number of bytes that the server has received.
+Dial = Callable[[bytes, int, int], Awaitable[tuple[Connection, bytes, int]]]
+"""Connects and asks the server, with a token, the position up to which this side has received, and
+the first one that it can send again. Returns the connection, the next token, and the position up to
+which the server has received.
 
 Raises NotNowError, or ConnectionLost if no further attempt can succeed.
 """
@@ -93,7 +94,9 @@ class ClientResumption(Resumption):
                 reconnector.on_attempt()
                 try:
                     # The next token comes with the answer, because each has one use.
-                    connection, self._token, position = await self._dial(self._token, self.received)
+                    connection, self._token, position = await self._dial(
+                        self._token, self.received, self.kept
+                    )
                 except NotNowError as failed:
                     last = failed
                 except ConnectionLost as refused:

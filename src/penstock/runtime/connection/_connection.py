@@ -40,7 +40,7 @@ from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._link_switcher import LinkSwitcher, ReplaceLink
 from penstock.runtime.connection._publisher_counts import PublisherTable
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
-from penstock.runtime.connection._resumption import Handover, Resumption
+from penstock.runtime.connection._resumption import Handover, Resumption, UnreadConnection
 from penstock.runtime.connection._shared_writer import SharedWriter
 from penstock.runtime.connection._statistics import ConnectionStatistics
 from penstock.runtime.connection._timer import SessionTimer
@@ -586,7 +586,15 @@ async def hand_over(
         session.close(NOT_RESUMED, refused)
     else:
         # Before the end of the session, which would close the transport that goes on.
-        handover.connection = link.surrender()
+        # Optional: a peer of RSocket sends on without waiting, so more may have come.
+        take_rest: Callable[[], list[bytes]] | None = getattr(
+            session.channel.dialect, "take_rest", None
+        )
+        rest = [] if take_rest is None else take_rest()
+        if link.reader.unused:
+            rest.append(link.reader.unused)
+        connection = link.surrender()
+        handover.connection = UnreadConnection(connection, rest) if rest else connection
         session.end_of_input()
 
 

@@ -59,6 +59,7 @@ class Reader:
         "_writer",
         "input_ended",
         "on_end",
+        "unused",
     )
 
     def __init__(
@@ -84,6 +85,8 @@ class Reader:
         self._ahead_scope: trio.CancelScope | None = None  # around the task that reads ahead
         self._turns = parts.turns
         self._arrived = 0  # bytes that were received and wait for a turn
+        self.unused: bytes = b""
+        """A chunk that waited for its turn when the reader was stopped."""
         self.input_ended: LazyEvent = LazyEvent()
         """Nothing more comes from the peer on this link."""
 
@@ -221,8 +224,10 @@ class Reader:
         self._arrived = len(data)
         if self._parts.budget is not None:
             self._parts.budget.note_bytes(len(data))
+        self.unused = data
         try:
             await self._turns.wait(self._parts.limits.turn)
+            self.unused = b""
         finally:
             self._arrived = 0
 

@@ -14,14 +14,15 @@ Rules of this file:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import trio
 
 from penstock.api import ConnectionLost, Limits, ProtocolError
 from penstock.session import (
-    ActiveResume,
+    Acknowledging,
     ConnectionState,
     RetainedBytes,
     Session,
@@ -29,7 +30,7 @@ from penstock.session import (
     retain,
     rewind,
 )
-from penstock.spi import Connection, PeerIdentity
+from penstock.spi import Bytes, Connection, PeerIdentity
 
 
 def retained_bytes(limits: Limits) -> RetainedBytes:
@@ -69,7 +70,7 @@ class Resumption(ABC):
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._active: ActiveResume | None = None  # set when both hellos list the extension
+        self._active: Acknowledging | None = None  # set when both hellos list the extension
         self._session: Session | None = None
         self._links: ResumableLinks | None = None
         self.principal: Any = None
@@ -84,9 +85,15 @@ class Resumption(ABC):
 
     # --- for the extension
 
-    def bind(self, active: ActiveResume) -> None:
+    def bind(self, active: Acknowledging) -> None:
         """Note that both sides have the extension."""
         self._active = active
+
+    def adopt(self, _token: bytes) -> bool:
+        """Let a token that a client has chosen lead to this connection. Return False if it leads
+        to another one. Only a server is asked.
+        """
+        return False
 
     @abstractmethod
     def on_token(self, token: bytes, seconds: float) -> None:
@@ -172,6 +179,7 @@ class Resumption(ABC):
         )
         if on_next_link is not None:
             on_next_link()
+            session.on_next_link()
 
     # --- what the two sides do in different ways
 
@@ -208,8 +216,20 @@ class Resumption(ABC):
 
     @property
     def received(self) -> int:
-        """The bytes that the peer has sent and this side has received."""
-        return 0 if self._session is None else self._session.received_bytes
+        """The position up to which this side has received: the bytes of the peer, or what the
+        protocol counts.
+        """
+        if self._session is None:
+            return 0
+        # Optional: a dialect that has it counts in another way.
+        position: int | None = getattr(self._session.channel.dialect, "received_position", None)
+        return self._session.received_bytes if position is None else position
+
+    @property
+    def kept(self) -> int:
+        """The first position that this side can send again."""
+        retained = None if self._session is None else self._session.outbox.retained
+        return 0 if retained is None else retained.acknowledged
 
     def check(self, position: int) -> None:
         """Raise ProtocolError if the peer cannot have received that number of bytes."""
@@ -246,6 +266,53 @@ class Handover(ABC):
         `stop_reading` is called before the answer: bytes that the peer sends behind the answer
         belong to the lost connection.
         """
+
+
+class UnreadConnection(Connection):
+    """A transport connection on which more has come than the connection task that said hello on it
+    has used: the rest is read first.
+    """
+
+    def __init__(self, connection: Connection, rest: Sequence[bytes]) -> None:
+        self.framed, self.peer, self.facts = connection.framed, connection.peer, connection.facts
+        self._connection = connection
+        self._rest = deque(rest)
+
+    async def send(self, data: Bytes, /) -> None:
+        await self._connection.send(data)
+
+    def send_now(self, data: Bytes, /) -> int:
+        return self._connection.send_now(data)
+
+    async def receive(self) -> bytes | bytearray | None:
+        if self._rest:
+            await trio.lowlevel.checkpoint()
+            return self._rest.popleft()
+        return await self._connection.receive()
+
+    def receive_now(self) -> bytes | bytearray | None:
+        return self._rest.popleft() if self._rest else self._connection.receive_now()
+
+    async def send_eof(self) -> None:
+        await self._connection.send_eof()
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+
+    async def abort(self) -> None:
+        await self._connection.abort()
+
+    def farewell(self) -> str | None:
+        return self._connection.farewell()
+
+    def on_open(self) -> None:
+        self._connection.on_open()
+
+    def on_goodbye(self, reason: str) -> None:
+        self._connection.on_goodbye(reason)
+
+    def held(self) -> int:
+        return self._connection.held() + sum(map(len, self._rest))
 
 
 class SurrenderedConnection(Connection):

@@ -13,6 +13,8 @@ Rules of this file:
   and the transport of the other is ended.
 * Every refusal has the same reason:
   a client learns neither what was wrong, nor whether a token was known.
+* A client of RSocket chooses its token itself, and keeps it. It shows nothing else when it is back,
+  so the token stands for its principal, unless its transport tells one.
 * A worker of several puts its name into its tokens, in the place of `NAME_BYTES` random ones: 224
   random bits are left. A worker whose client shows the token of another one asks that one, and
   then passes the bytes on (`Elsewhere`).
@@ -98,6 +100,10 @@ class ResumableConnections:
         self._by_token[key] = resumption
         return token, key
 
+    def add(self, key: bytes, resumption: "ServerResumption") -> bool:
+        """Let the hash of a token lead to a connection. Return False if it leads to another."""
+        return self._by_token.setdefault(key, resumption) is resumption
+
     def find(self, token: bytes) -> LostConnection | None:
         """Return the connection that has that token, of this process or of another worker."""
         found = self.find_here(token)
@@ -117,9 +123,17 @@ class ResumableConnections:
 class ServerResumption(Resumption):
     """Waits for the client of one connection."""
 
-    __slots__ = ("_attempt", "_found", "_keys", "_link_over", "_next", "_place", "_table")
-
-    waits_for_peer = True
+    __slots__ = (
+        "_attempt",
+        "_found",
+        "_is_adopted",
+        "_keys",
+        "_link_over",
+        "_next",
+        "_place",
+        "_table",
+        "waits_for_peer",
+    )
 
     def __init__(self, limits: Limits, table: ResumableConnections, place: Slot) -> None:
         super().__init__(limits)
@@ -128,13 +142,26 @@ class ServerResumption(Resumption):
         # The hashes of the tokens that are good; the last token was given with the link of now.
         # The tokens are not kept.
         self._keys: tuple[bytes, ...] = ()
+        self._is_adopted = False  # the client has chosen the token, and keeps it
+        self.waits_for_peer: bool = True
         self._attempt = 0
         self._next: tuple[Connection, int] | None = None
         self._found: trio.Event | None = None  # set when there is a next link
         # Set when the link of now is over, or the connection.
         self._link_over: trio.Event | None = None
 
+    def adopt(self, token: bytes) -> bool:
+        key = key_of(token)
+        if not self._table.add(key, self):
+            return False
+        # Each answer of the server follows the question of the client at once: there is no next
+        # token that the client would have to get before.
+        self._keys, self._is_adopted, self.waits_for_peer = (key,), True, False
+        return True
+
     def first_token(self) -> bytes | None:
+        if self._is_adopted:
+            return None
         token, key = self._table.new_token(self)
         self._keys = (key,)
         return token
@@ -185,7 +212,8 @@ class ServerResumption(Resumption):
         """
         links = self._links
         # Before `check`: another principal must not learn anything about positions.
-        if links is None or self.principal != principal:
+        is_shown = principal is not None or not self._is_adopted
+        if links is None or (is_shown and self.principal != principal):
             raise ConnectionLost(
                 "a client came back with a token that belongs to another principal"
             )
@@ -205,6 +233,8 @@ class ServerResumption(Resumption):
             raise ConnectionLost(
                 "the lost connection is over, or another client has come back with the same token"
             )
+        if self._is_adopted:
+            return number, token, self.received
         following, its_key = self._table.new_token(self)
         key = key_of(token)
         # The token that was said stays: a client says it again if the answer is lost. So does one
@@ -213,7 +243,7 @@ class ServerResumption(Resumption):
         for forgotten in earlier[: 1 - MAX_TOKENS]:
             self._table.forget(forgotten)
         self._keys = (*earlier[1 - MAX_TOKENS :], key, its_key)
-        return number, following, session.received_bytes
+        return number, following, self.received
 
     def give(self, number: int, connection: Connection, position: int) -> trio.Event | None:
         """Go on over `connection`, and return what is set when that is over; None if another
@@ -281,6 +311,12 @@ class ServerHandover(Handover):
         except ProtocolError as wrong:
             resumption.fail(wrong)
             raise ConnectionLost(f"a client came back, and {wrong}") from None
+        if self.takeover.kept > received:
+            await resumption.release()
+            raise ConnectionLost(
+                f"a client came back that can send again from {self.takeover.kept} on, and "
+                f"{received} have come here"
+            )
         self._found = resumption, number, position
         # Before the answer: the bytes that the client sends after it belong to the lost connection.
         stop_reading()
