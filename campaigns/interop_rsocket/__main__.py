@@ -5,6 +5,9 @@ in each role and over each transport. It needs rsocket-py; Java 17 and Maven for
 Node.js and the packages of its row in campaigns/table.toml for rsocket-js. With ``--short`` only
 rsocket-py is asked. It exits with 1 if a cell differs from what `EXPECTED` says.
 
+It also cuts ``--cuts`` connections to rsocket-java with resume, in each role, and exits with 1 if an
+element was lost or repeated.
+
 Every peer has the same routes: ``echo`` answers with the data, ``fail`` with an error "boom",
 ``seen`` with the number of bytes of the last message, ``type`` with the data type of the SETUP,
 ``count/N`` (``count.N`` of peers) is a stream of N numbers, ``double`` a channel that repeats each
@@ -26,6 +29,7 @@ import trio
 from penstock_rsocket import SetupData
 
 import penstock
+from campaigns.interop_rsocket import _resume
 from penstock import Credentials, PublisherFailed, Source
 from penstock.spi import PeerIdentity
 
@@ -247,14 +251,19 @@ def peers(*, short: bool) -> Iterator[list[Peer]]:
         yield found
 
 
-async def run(*, short: bool) -> int:
-    """Ask all peers, and print the table. Return how many cells differ."""
-    differ = 0
+async def run(*, short: bool, cuts: int, seed: int) -> int:
+    """Ask all peers, and print the table. Return how many cells differ, and how many reports of
+    cut connections are bad.
+    """
+    differ = bad = 0
     with peers(short=short) as asked:
         columns = {
             peer.title: await (as_client if peer.role == "server" else as_server)(peer)
             for peer in asked
         }
+        java = [peer.command[:-2] for peer in asked if peer.library == "rsocket-java"]
+        if java and cuts:
+            bad = await _resume.run(java[0], cuts, seed)
     print("|", " | ".join(["", *columns]), "|")
     print("|", " | ".join("---" for _ in range(len(columns) + 1)), "|")
     for row in ROWS:
@@ -263,10 +272,14 @@ async def run(*, short: bool) -> int:
         for title, cell in zip(columns, cells, strict=True):
             differ += cell not in ("ok", "not asked", EXPECTED.get((title, row)))
     print(f"{len(columns)} peers, {differ} cells differ from what is expected")
-    return differ
+    return differ + bad
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Living peers of RSocket 1.0")
     parser.add_argument("--short", action="store_true", help="rsocket-py only")
-    sys.exit(bool(trio.run(partial(run, short=parser.parse_args().short))))
+    parser.add_argument("--cuts", type=int, default=1000, help="of each role of rsocket-java")
+    parser.add_argument("--seed", type=int, default=1, help="of the places of the cuts")
+    given = parser.parse_args()
+    wanted = partial(run, short=given.short, cuts=given.cuts, seed=given.seed)
+    sys.exit(bool(trio.run(wanted)))

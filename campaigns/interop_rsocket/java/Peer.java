@@ -7,6 +7,7 @@ import io.rsocket.RSocket;
 import io.rsocket.SocketAcceptor;
 import io.rsocket.core.RSocketConnector;
 import io.rsocket.core.RSocketServer;
+import io.rsocket.core.Resume;
 import io.rsocket.metadata.AuthMetadataCodec;
 import io.rsocket.metadata.CompositeMetadata;
 import io.rsocket.metadata.CompositeMetadataCodec;
@@ -22,7 +23,9 @@ import io.rsocket.transport.netty.server.TcpServerTransport;
 import io.rsocket.transport.netty.server.WebsocketServerTransport;
 import io.rsocket.util.DefaultPayload;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
@@ -30,6 +33,7 @@ import java.util.stream.IntStream;
 import org.reactivestreams.Publisher;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.util.retry.Retry;
 
 /** rsocket-java as a server and as a client: {@code server SCHEME}, {@code client SCHEME PORT}. */
 public class Peer {
@@ -209,8 +213,98 @@ public class Peer {
     peer.dispose();
   }
 
+  static Resume resume() {
+    return new Resume()
+        .sessionDuration(Duration.ofSeconds(60))
+        .streamTimeout(Duration.ofSeconds(60))
+        .cleanupStoreOnKeepAlive()
+        .retry(Retry.fixedDelay(Long.MAX_VALUE, Duration.ofMillis(5)));
+  }
+
+  /** Routes for connections that are cut: numbers, and elements as they are. */
+  static class Steady extends Handler {
+    Steady() {
+      super("");
+    }
+
+    @Override
+    public Flux<Payload> requestChannel(Publisher<Payload> payloads) {
+      return Flux.from(payloads)
+          .limitRate(4)
+          .map(each -> DefaultPayload.create(each.getDataUtf8()));
+    }
+  }
+
+  static void serveResumable() throws Exception {
+    CloseableChannel server =
+        RSocketServer.create((setup, sending) -> Mono.just(new Steady()))
+            .resume(resume())
+            .bind(TcpServerTransport.create("127.0.0.1", 0))
+            .block();
+    System.out.println(server.address().getPort());
+    server.onClose().block();
+  }
+
+  /** What has come of numbers that are due in order. */
+  static class Count {
+    int due = 0;
+    int lost = 0;
+    int repeated = 0;
+
+    synchronized void note(int number) {
+      if (number < due) {
+        repeated++;
+        return;
+      }
+      lost += number - due;
+      due = number + 1;
+    }
+
+    @Override
+    public synchronized String toString() {
+      return "Count(due=" + due + ", lost=" + lost + ", repeated=" + repeated + ")";
+    }
+  }
+
+  static void askResumable(int port) throws Exception {
+    RSocket peer =
+        RSocketConnector.create()
+            .metadataMimeType(COMPOSITE)
+            .dataMimeType("application/octet-stream")
+            .keepAlive(Duration.ofSeconds(5), Duration.ofSeconds(30))
+            .resume(resume())
+            .connect(TcpClientTransport.create("127.0.0.1", port))
+            .block();
+    Count stream = new Count();
+    Count channel = new Count();
+    Count answers = new Count();
+    List<String> failures = Collections.synchronizedList(new ArrayList<>());
+    peer.requestStream(named("count/2000000000", new byte[0]))
+        .limitRate(64)
+        .subscribe(
+            each -> stream.note(Integer.parseInt(each.getDataUtf8())),
+            failed -> failures.add("stream: " + failed));
+    peer.requestChannel(
+            Flux.range(0, Integer.MAX_VALUE).map(n -> named("same", ("" + n).getBytes())))
+        .limitRate(8)
+        .subscribe(
+            each -> channel.note(Integer.parseInt(each.getDataUtf8())),
+            failed -> failures.add("channel: " + failed));
+    Flux.range(0, Integer.MAX_VALUE)
+        .concatMap(n -> peer.requestResponse(named("echo", ("" + n).getBytes())), 1)
+        .subscribe(
+            each -> answers.note(Integer.parseInt(each.getDataUtf8())),
+            failed -> failures.add("answers: " + failed));
+    System.in.read();
+    System.out.println(
+        "stream " + stream + ", channel " + channel + ", answers " + answers + " " + failures);
+    System.out.flush();
+  }
+
   public static void main(String[] arguments) throws Exception {
-    if (arguments[0].equals("server")) serve(arguments[1]);
+    if (arguments[0].equals("resume-server")) serveResumable();
+    else if (arguments[0].equals("resume-client")) askResumable(Integer.parseInt(arguments[1]));
+    else if (arguments[0].equals("server")) serve(arguments[1]);
     else ask(arguments[1], Integer.parseInt(arguments[2]));
     System.exit(0);
   }
