@@ -144,7 +144,7 @@ def _let_the_writer_sleep(_right: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _send_the_error_at_once(_right: Callable[..., Any]) -> Callable[..., Any]:
-    def fail(self: Any, text: str) -> None:
+    def fail(self: Any, text: str, _code: int | None = None) -> None:
         if self.state is not SendingState.ENDED:
             self._cut(SendingEvent.CANCELLED, text, ProtocolFault.FAILED)
 
