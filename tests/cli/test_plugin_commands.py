@@ -155,5 +155,5 @@ def test_arguments_that_raise_are_an_error_of_that_command(
     """The help of `penstock` stays whole."""
     shelf.add("acme", fault="raise RuntimeError('broken')")
     text = _refused(["hello", "you"], capsys)
-    assert "the plugin of this command raised RuntimeError('broken') for its arguments" in text
+    assert "the plugin 'acme' of this command raised RuntimeError('broken')" in text
     assert _help(capsys)

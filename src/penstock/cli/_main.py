@@ -9,7 +9,8 @@ Rules of this file:
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ COMMANDS: Final = MappingProxyType(
         "request": "send a request and write its answer",
         "ls": "list what a service offers",
         "pub": "publish the lines of standard input",
+        "completion": "print a script that completes commands in bash, zsh or fish",
         "plugins": "list plugins, and the reason if one was left out",
         "log": "check, export, salvage or back up the file of a log",
         "record": "run a program and record the signals of its streams",
@@ -53,33 +55,58 @@ Plugins offer others: `penstock.spi.Command`.
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the arguments, with the functions of the command as `prepare` and `run`."""
+    named = next((each for each in arguments if not each.startswith("-")), None)
+    top, commands = _parser()
+    for name, summary in COMMANDS.items():
+        command = commands(name, summary)
+        if name == named:
+            _declare_own(name, command)
+    if named not in COMMANDS and "--version" not in arguments:
+        offered = find_commands(COMMANDS)
+        for name, each in offered.by_name.items():
+            command = commands(name, f"of {each.distribution}")
+            if name == named:
+                try:
+                    _declare(each, command)
+                except PluginError as error:
+                    command.error(f"the plugin {each.distribution!r} of this command {error}")
+        if named is not None and named not in offered.by_name:
+            top.error(_no_command(named, offered))
+    return top.parse_args(arguments)
+
+
+def parsers() -> dict[str, tuple[str, argparse.ArgumentParser]]:
+    """Return the line of help and the parser of every command. Imports all of them; a command of a
+    plugin that cannot be imported has no arguments.
+    """
+    _, commands = _parser()
+    found = {name: (summary, commands(name, summary)) for name, summary in COMMANDS.items()}
+    for name, (_, command) in found.items():
+        _declare_own(name, command)
+    for name, each in find_commands(COMMANDS).by_name.items():
+        summary = f"of {each.distribution}"
+        found[name] = summary, commands(name, summary)
+        with suppress(PluginError):
+            _declare(each, found[name][1])
+    return found
+
+
+def _parser() -> tuple[argparse.ArgumentParser, Callable[[str, str], argparse.ArgumentParser]]:
+    """Return a parser, and a function that adds a command with a line of help to it."""
     top = argparse.ArgumentParser(
         prog="penstock",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action=ShowVersion, nargs=0, help="print the version and exit")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    group = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def add(name: str, summary: str) -> argparse.ArgumentParser:
-        return commands.add_parser(
+        return group.add_parser(
             name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
         )
 
-    named = next((each for each in arguments if not each.startswith("-")), None)
-    for name, summary in COMMANDS.items():
-        command = add(name, summary)
-        if name == named:
-            _declare_own(name, command)
-    if named not in COMMANDS and "--version" not in arguments:
-        offered = find_commands(COMMANDS)
-        for name, each in offered.by_name.items():
-            command = add(name, f"of {each.distribution}")
-            if name == named:
-                _declare(each, command)
-        if named is not None and named not in offered.by_name:
-            top.error(_no_command(named, offered))
-    return top.parse_args(arguments)
+    return top, add
 
 
 def _declare_own(name: str, command: argparse.ArgumentParser) -> None:
@@ -90,15 +117,13 @@ def _declare_own(name: str, command: argparse.ArgumentParser) -> None:
 
 
 def _declare(offered: OfferedCommand, command: argparse.ArgumentParser) -> None:
-    try:
-        loaded = offered.load()
-    except PluginError as error:
-        command.error(f"the plugin {offered.distribution!r} of this command {error}")
+    """Import the command of a plugin, and declare its arguments. Raises PluginError."""
+    loaded = offered.load()
     command.description = loaded.description
     try:
         loaded.arguments(command)
     except Exception as error:  # boundary: a plugin
-        command.error(f"the plugin of this command raised {shown(error)} for its arguments")
+        raise PluginError(f"raised {shown(error)} for its arguments") from error
     command.set_defaults(run=loaded.run, prepare=None)
 
 
