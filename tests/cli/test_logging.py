@@ -1,8 +1,11 @@
 """`-v` writes the access log to standard error."""
 
+import json
 import signal
 import subprocess
 import sys
+
+import pytest
 
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import ROOT, line_of, penstock
@@ -34,6 +37,24 @@ def test_pub_writes_them_too() -> None:
         refused_by(line_of(publisher).split("; ")[0].split()[-1])
         assert "outcome=refused" in line_of(publisher)
         assert "connection peer=" in line_of(publisher)
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "1")], ids=["alone", "workers"])
+def test_the_lines_are_json_if_they_are_wanted_so(workers: tuple[str, ...]) -> None:
+    """One object on each line, in each process."""
+    with penstock(
+        *("serve", "tests.cli._service:service", "tcp://127.0.0.1:0", "-v"),
+        *("--log-format", "json", *workers),
+    ) as server:
+        refused_by(line_of(server).split()[-1])
+        stream, connection = json.loads(line_of(server)), json.loads(line_of(server))
+    assert (stream["logger"], stream["event"], stream["outcome"]) == (
+        "penstock.access",
+        "stream",
+        "refused",
+    )
+    assert stream["name"] == "no\x1b[2Jbody"
+    assert (connection["event"], connection["streams"]) == ("connection", 1)
 
 
 def test_without_it_nothing_is_written() -> None:

@@ -1,13 +1,12 @@
-"""The option -v: the logs of penstock on standard error, the access log included."""
+"""The options -v and --log-format: the logs of penstock on standard error."""
 
 import argparse
-import sys
 
 from penstock.workers import write_logs
 
 
 def log_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the argument."""
+    """Declare the arguments."""
     command.add_argument(
         "-v",
         "--verbose",
@@ -17,12 +16,14 @@ def log_arguments(command: argparse.ArgumentParser) -> None:
             "for each stream that is refused or fails"
         ),
     )
+    command.add_argument(
+        "--log-format",
+        choices=("json", "text"),
+        default="text",
+        help="how to write logs: json is an object on each line (default: text)",
+    )
 
 
 def start_logs(options: argparse.Namespace) -> None:
-    """Write the logs to standard error if they are wanted."""
-    # Without -v the faults of publishers still go there: Python writes warnings and errors of
-    # loggers that have no handler.
-    if not options.verbose or sys.stderr is None:
-        return
-    write_logs()
+    """Write the logs to standard error as they are wanted."""
+    write_logs(options.log_format, access=options.verbose)

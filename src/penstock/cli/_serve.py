@@ -162,6 +162,7 @@ async def _run_workers(
         insecure=options.insecure,
         safe_path=options.safe_path,
         is_verbose=options.verbose,
+        log_format=options.log_format,
     )
     check(settings, options.workers)
 

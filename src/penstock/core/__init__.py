@@ -14,6 +14,7 @@ from penstock.core._arguments import (
 )
 from penstock.core._in_trio import check_in_trio, check_trio_runs
 from penstock.core._iterator_lease import IteratorLease, already_subscribed, take_lease
+from penstock.core._json_formatter import JsonFormatter
 from penstock.core._limited_log import LimitedLog, limited_log, place_of
 from penstock.core._parked_task import WOKEN, ParkedTask
 from penstock.core._publisher_guard import PublisherGuard
@@ -46,6 +47,7 @@ __all__ = [
     "ElementRelay",
     "EndedSubscription",
     "IteratorLease",
+    "JsonFormatter",
     "LimitedLog",
     "ParkedTask",
     "PublisherGuard",

@@ -32,6 +32,8 @@ class WorkerSettings:
     """Do not search the current folder for modules."""
     is_verbose: bool = False
     """Write the logs of penstock to standard error, the access log included."""
+    log_format: str = "text"
+    """How the logs are written: ``text`` or ``json``."""
 
     def pickled(self) -> bytes:
         """Return them for another process. Raises UsageError for an object that cannot go there."""

@@ -25,7 +25,7 @@ from typing import Final
 import trio
 
 from penstock.api import PenstockError
-from penstock.core import log_violation
+from penstock.core import JsonFormatter, log_violation
 from penstock.runtime import (
     DESCRIPTION,
     AttemptsShare,
@@ -55,6 +55,9 @@ from penstock.workers._messages import (
 from penstock.workers._place import named
 from penstock.workers._settings import WorkerSettings, unpickled
 from penstock.workers._this_worker import set_worker
+
+TEXT: Final = "text"
+"""The style of logs that people read."""
 
 FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 ACCESS: Final = "penstock.access"
@@ -129,8 +132,7 @@ def _run(
     group = Group(channel, start.name, start.addresses, claims)
     group.keep_pages(start.kept)
     set_worker(start.number, start.count, group.turn)
-    if settings.is_verbose:
-        write_logs()
+    write_logs(settings.log_format, access=settings.is_verbose)
     service = load(settings.service, safe_path=settings.safe_path)
     main = None
     if settings.main is not None:
@@ -255,17 +257,21 @@ def _offered(service: Service) -> list[str]:
     return [name for name in service.names() if name != DESCRIPTION]
 
 
-def write_logs() -> None:
-    """Write the logs of penstock to standard error, the access log included."""
-    if sys.stderr is None:
+def write_logs(style: str, *, access: bool) -> None:
+    """Write the logs of penstock to standard error as ``text`` or ``json``, with `access` that of
+    accesses included.
+    """
+    # Python writes the texts of warnings and errors there if a logger has no handler.
+    if sys.stderr is None or (style == TEXT and not access):
         return
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setFormatter(logging.Formatter(FORMAT) if style == TEXT else JsonFormatter())
     log = logging.getLogger("penstock")
     log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    # Off until its own level is set: the level of its parent does not count.
-    logging.getLogger(ACCESS).setLevel(logging.INFO)
+    if access:
+        log.setLevel(logging.INFO)
+        # Off until its own level is set: the level of its parent does not count.
+        logging.getLogger(ACCESS).setLevel(logging.INFO)
 
 
 def _end_with_parent(sock: socket.socket, drain: float) -> None:
