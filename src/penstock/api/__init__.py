@@ -40,7 +40,7 @@ from penstock.api._limits import Limits
 from penstock.api._optional_methods import OptionalMethods
 from penstock.api._positions import PlaceInStream, Positions
 from penstock.api._printable import printable, quoted_text
-from penstock.api._request import ContentTypes, Model, Request
+from penstock.api._request import ContentTypes, Model, Request, WithMetadata
 from penstock.api._runs import EqualRun, ShortRun
 from penstock.api._shown import shown
 from penstock.api._signal_tap import SignalKind, SignalTap
@@ -161,6 +161,7 @@ __all__ = [
     "Subscription",
     "Time",
     "UsageError",
+    "WithMetadata",
     "add_demand",
     "check_demand",
     "partition_of",

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.api._named_request import decode_named_request
 
@@ -22,6 +23,27 @@ class Model(Enum):
     # tables.
     if not TYPE_CHECKING:  # a type checker sees the method of Enum, which has the same type
         __hash__ = object.__hash__
+
+
+class WithMetadata(bytes):
+    """The data of an element or an answer, with metadata beside it: ``WithMetadata(b"data",
+    metadata=b"…")``.
+
+    A publisher or a handler of bytes gives it, and a peer gets it, in a protocol that carries
+    metadata with elements: RSocket. Other protocols send the data alone. Equal to its data.
+    """
+
+    metadata: bytes
+
+    def __new__(cls, data: bytes = b"", *, metadata: bytes) -> Self:
+        """Put metadata beside data."""
+        made = super().__new__(cls, data)
+        made.metadata = metadata
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # pickle and copy call the class with its data alone.
+        return partial(type(self), bytes(self), metadata=self.metadata), ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from penstock.api import (
     ProtocolError,
     Subscriber,
     Subscription,
+    WithMetadata,
     held_of,
     on_content_of,
     on_element_size_of,
@@ -260,24 +261,43 @@ class ReceivingStream(Subscription):
 
     def receive_part(self, number: int, part: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
         """Join a part to its element, and deliver the element with its last part."""
+        joined = self._join_part(number, part, last=last)
+        if joined is not None:
+            self._deliver_joined(joined)
+
+    def receive_last_part(self, number: int, part: bytes, beside: int) -> None:
+        """Deliver an element with its last part. The first `beside` bytes of it are metadata."""
+        joined = self._join_part(number, part, last=True)
+        if joined is not None:
+            self.note_beside(beside)
+            self._deliver_joined(WithMetadata(joined[beside:], metadata=joined[:beside]))
+
+    def note_beside(self, size: int) -> None:
+        """Count bytes that the subscriber gets beside an element: it holds them as well."""
+        if self._window is not None:
+            self._window.received += size
+
+    def _join_part(self, number: int, part: bytes, *, last: bool) -> bytes | None:
+        """Return the element if this is its last part."""
         if self._subscriber is None:
-            return
+            return None
         channel = self._channel
         # Bounds on number and bytes are checked before the part is kept,
         # the age by a timer (PartialElements.overdue).
         try:
             parts = self._parts_of(number, is_single_part=last)
             if parts is None:
-                return
+                return None
             if cost := part_cost(part, is_last=last, tiny=channel.limits.tiny_part):
                 channel.count_oddity(cost)
                 if channel.state.is_closing:
-                    return  # the budget was empty, which has ended the connection and this stream
+                    return None  # the budget was empty, which has ended all streams
             parts.add(number, part, self.element_size or channel.limits.max_element)
             if last:
-                self._deliver_joined(parts.join(number))
+                return parts.join(number)
         except BrokenElementError as broken:
             self.fail_contract(str(broken))
+        return None
 
     def receive_complete(self) -> None:
         """End well."""

@@ -56,6 +56,7 @@ from penstock.api import (
     Subscriber,
     Subscription,
     UsageError,
+    WithMetadata,
     public_code,
     public_text,
     text_of,
@@ -808,6 +809,13 @@ class SendingStream(Subscriber[bytes]):
                 "annotation, or type=), or a serializer, such as serializer='json'"
             )
             return
+        if (
+            type(element) is WithMetadata
+            and not self.element_size
+            and getattr(self._channel.dialect, "carries_metadata", False)
+        ):
+            self._send_with_metadata(element)
+            return
         # bytes() copies a bytearray or a memoryview:
         # the publisher may change it before the writer comes.
         channel, data = self._channel, bytes(element)
@@ -852,6 +860,27 @@ class SendingStream(Subscriber[bytes]):
                 self._longest = longest_beside(
                     self._expected_size, self._channel.dialect.max_unsplit
                 )
+        if not self.reserved:
+            self.pull()
+
+    def _send_with_metadata(self, element: WithMetadata) -> None:
+        """Send an element that goes in a message of its own, with its metadata."""
+        channel, size = self._channel, len(element) + len(element.metadata)
+        if size > channel.dialect.max_unsplit:
+            self.on_bad_element(
+                f"an element of {len(element)} bytes with {len(element.metadata)} of metadata; the "
+                f"two go in one message, of {channel.dialect.max_unsplit} at most "
+                "(Limits.split_outbound_at)"
+            )
+            return
+        self.commit()
+        self.sent_bytes += size
+        if self._large:
+            channel.on_buffered(len(element.metadata))
+            self._hold(element)
+        else:
+            self.close_run()  # the elements that follow go in another run
+            channel.outbox.put(channel.dialect.join_run(self.id, [element]))
         if not self.reserved:
             self.pull()
 

@@ -28,6 +28,7 @@ from penstock.api import (
     Request,
     Role,
     UsageError,
+    WithMetadata,
 )
 from penstock.session import (
     AUTH,
@@ -164,6 +165,8 @@ class ReceivedFrames:
         self.handshake: IntroductionHandshake = IntroductionHandshake(session)
         self.requests: RequestData = RequestData(session.channel, session.streams)
         """The data of the peer's requests."""
+        self.beside: dict[int, list[int]] = {}
+        """Elements of which fragments have come, and metadata. By stream."""
         self.form: MetadataForm = MetadataForm("")
         """How the metadata of requests is read and written."""
         # The parity of the ids of the peer.
@@ -442,7 +445,11 @@ class ReceivedFrames:
         if follows or stream.is_joining(PART_NUMBER):
             self._receive_fragment(stream, content, data, follows=follows)
         elif flags & NEXT:
-            stream.receive_element(data)
+            if content is None:
+                stream.receive_element(data)
+            else:
+                stream.note_beside(len(content))
+                stream.receive_element(WithMetadata(data, metadata=content))
             self._dialect.count(stream_id)
         elif not flags & COMPLETE:
             self._channel.count_oddity()  # neither an element nor the end
@@ -463,13 +470,29 @@ class ReceivedFrames:
     def _receive_fragment(
         self, stream: ReceivingStream, content: bytes | None, data: bytes, *, follows: bool
     ) -> None:
-        # Metadata of elements is dropped, so a fragment of it alone adds nothing.
-        if data or content is None or not follows:
-            stream.receive_part(PART_NUMBER, data, not follows)
-        elif len(content) < self._channel.limits.tiny_part:
-            self._channel.count_oddity()
-        if not follows:
-            self._dialect.count(stream.id)
+        beside = self.beside
+        # How many bytes of metadata have come, and how many bytes in all.
+        known = beside.get(stream.id)
+        part = data
+        if content is not None:
+            if stream.is_joining(PART_NUMBER) and (known is None or known[0] != known[1]):
+                stream.fail_contract("metadata came after the data of its element")
+                return
+            known = beside.setdefault(stream.id, [0, 0])
+            known[0] += len(content)
+            # Together: metadata counts as data does, and is the beginning of it.
+            part = content + data
+        if known is not None:
+            known[1] += len(part)
+        if follows:
+            stream.receive_part(PART_NUMBER, part, False)  # noqa: FBT003  # as the decoder calls it
+            return
+        if known is None:
+            stream.receive_part(PART_NUMBER, part, True)  # noqa: FBT003  # the same
+        else:
+            beside.pop(stream.id, None)
+            stream.receive_last_part(PART_NUMBER, part, known[0])
+        self._dialect.count(stream.id)
 
     def _receive_other(
         self, flags: int, stream_id: int, content: bytes | None, data: bytes, *, follows: bool
@@ -601,6 +624,7 @@ class RsocketDialect:
     answers_goodbye: ClassVar[bool] = False
     takes_extensions: ClassVar[bool] = False
     resumes: ClassVar[bool] = True
+    carries_metadata: ClassVar[bool] = True
     default_extensions: ClassVar[frozenset[int]] = frozenset()
     takes_encodings: ClassVar[bool] = False
     examines_peers: ClassVar[bool] = True
@@ -986,15 +1010,17 @@ class RsocketDialect:
             )
         return was_sent
 
-    def _open_channel(self, stream_id: int, first: int, flags: int) -> bytes:
+    def _open_channel(self, stream_id: int, first: int, flags: int, beside: bytes = b"") -> bytes:
         """Encode what stands before the first element of a channel of this side, or before the
-        first part of it, which has `first` bytes.
+        first part of it, which has `first` bytes. `beside` is the metadata of the element.
         """
         opening = self.channels.opening.pop(stream_id)
         demand = max(opening.demand, 1)
         if demand > LARGEST_NUMBER:
             demand = self._grant_large(stream_id, demand)
         content, _ = self._metadata_and_data(opening.request)
+        if beside:
+            content = (content or b"") + beside
         head = NUMBER.pack(demand) + join_metadata(content, b"")
         flags |= 0 if content is None else METADATA
         return frame_header(FrameType.REQUEST_CHANNEL, flags, stream_id, len(head) + first) + head
@@ -1061,6 +1087,8 @@ class RsocketDialect:
     def forget_opened(self, stream_id: int) -> None:
         """Forget a stream of this side: it is over."""
         self.single.discard(stream_id)
+        if self._received.beside:
+            self._received.beside.pop(stream_id, None)
         unsent = self._unsent
         if unsent and unsent.pop(stream_id, None) is not None and self.leases is not None:
             self.leases.forget(stream_id)
@@ -1087,7 +1115,11 @@ class RsocketDialect:
         if self.channels.opening and stream_id in self.channels.opening:
             # One element: a channel that was not sent has a demand of 1.
             [first] = elements
-            return bytearray(self._open_channel(stream_id, len(first), 0)) + first
+            beside = first.metadata if isinstance(first, WithMetadata) else b""
+            return bytearray(self._open_channel(stream_id, len(first), 0, beside)) + first
+        if len(elements) == 1 and isinstance(element := elements[0], WithMetadata):
+            flags = NEXT | self._end_flag(stream_id)
+            return bytearray(codec.payload(stream_id, element, flags, metadata=element.metadata))
         return join_run(stream_id, elements, NEXT | self._end_flag(stream_id))
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
