@@ -187,7 +187,7 @@ def main() -> None:
 def measure(spark: Any, folder: Path, shape: str, given: argparse.Namespace) -> None:
     """Measure one shape: the best of the repetitions, and the most memory of them."""
     files, rows = write(folder, shape, given.rows)
-    pieces = pieces_of(map(Path, files))
+    pieces = pieces_of(files)
     jobs: dict[str, Callable[[], Any]] = {
         "chunks": lambda: judge(SparkRun(spark, lambda *_: None), pieces, stall_ns=10**9).violations
     }

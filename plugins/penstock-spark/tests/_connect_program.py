@@ -69,7 +69,8 @@ def main() -> None:
     trio.run(publish, spark, folder)
     shown: list[str] = []
     report = audit(spark, folder / "record", progress=lambda what, *_: shown.append(what))
-    told(audited=report["elements"], violations=report["violations"])
+    is_same = audit(spark, (folder / "record").as_uri()) == report
+    told(audited=report["elements"], violations=report["violations"], is_same=is_same)
     spark.stop()
 
 

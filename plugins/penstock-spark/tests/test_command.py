@@ -50,18 +50,21 @@ class _Session:
 def _install(monkeypatch: pytest.MonkeyPatch, report: dict[str, Any] | Exception) -> None:
     """Let the command find a report, without Spark."""
 
-    def audit(
-        session: object, folder: Path, *, stall_seconds: float, progress: Any
-    ) -> dict[str, Any]:
-        progress("reading", 1, 2)
-        progress("reading", 2, 2)
-        if isinstance(report, Exception):
-            raise report
-        return report
+    class Audit:
+        violations: tuple[dict[str, Any], ...] = ()
+
+        def __init__(self, session: object, folder: str, *, stall_seconds: float, progress: Any):
+            progress("reading", 1, 2)
+            progress("reading", 2, 2)
+
+        def update(self) -> dict[str, Any]:
+            if isinstance(report, Exception):
+                raise report
+            return report
 
     monkeypatch.setattr(_command, "session", lambda master, **_: _Session())
     monkeypatch.setattr(_command, "files_of", lambda folder: [])
-    monkeypatch.setattr(_command, "audit", audit)
+    monkeypatch.setattr(_command, "Audit", Audit)
     monkeypatch.setattr(_command, "page_of", lambda report, title: f"<h1>{title}</h1>")
     _Session.stopped = 0
 

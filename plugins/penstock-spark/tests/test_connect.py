@@ -32,4 +32,5 @@ def test_each_part_works_over_spark_connect(tmp_path: Path) -> None:
     audited = parts.pop()
     assert parts == [{"written": 30}, {"copied": 4_000}, {"published": ["0", "1", "2"]}]
     assert audited["violations"] == {}
+    assert audited["is_same"]  # as a URL, which Spark reads
     assert audited["audited"] >= 3

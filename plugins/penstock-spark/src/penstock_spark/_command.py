@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -12,8 +13,8 @@ from typing import Any, Final
 import trio
 
 from penstock.api import UsageError, printable
-from penstock_spark._session import session
-from penstock_spark.audit import audit, files_of, page_of
+from penstock_spark._session import remote_session, session
+from penstock_spark.audit import EVERY, Audit, files_of, findings, follow, is_url, page_of
 
 MOST: Final = 2_000
 """Characters of an error that are shown."""
@@ -27,9 +28,40 @@ LINE_SECONDS: Final = 5.0
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("folder", metavar="DIR", type=Path, help="the folder of the record")
+    command.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="the folder of the record, or a URL that Spark can read: s3a://…, hdfs://…, file:/…",
+    )
     command.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
-    command.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    command.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the report as JSON; - is standard output, in the place of the summary",
+    )
+    command.add_argument(
+        "--table",
+        metavar="NAME",
+        help="append a row to this table for each stream that breaches a rule",
+    )
+    command.add_argument(
+        "--output",
+        metavar="PATH",
+        help="append such rows to a folder of Parquet files, of any file system of Spark",
+    )
+    command.add_argument(
+        "--follow",
+        action="store_true",
+        help="go on with a record that grows, and report again when it has new files",
+    )
+    command.add_argument(
+        "--every",
+        type=float,
+        default=EVERY,
+        metavar="SECONDS",
+        help=f"with --follow: look for new files this often (default: {EVERY:g})",
+    )
     command.add_argument(
         "--stall",
         type=float,
@@ -39,8 +71,17 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--master",
-        default="local[*]",
         help="where Spark runs (default: local[*], all cores of this machine)",
+    )
+    command.add_argument(
+        "--remote", metavar="URL", help="a server of Spark Connect, in the place of --master"
+    )
+    command.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark, as spark-submit takes it; may be repeated",
     )
     command.add_argument("--quiet", action="store_true", help="show no progress")
 
@@ -56,24 +97,92 @@ async def run(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    files_of(options.folder)  # before Spark starts, which takes some seconds
+    settings = _settings(options.conf)
+    if options.master is not None and options.remote is not None:
+        raise UsageError("--master and --remote both say where Spark runs: give one of them")
+    if not is_url(options.folder) and not options.follow:
+        files_of(options.folder)  # before Spark starts, which takes some seconds
     progress = _Progress(quiet=options.quiet)
     progress("starting Spark", 0, 1)
-    spark = session(options.master, name="penstock audit", settings={"spark.ui.enabled": "false"})
+    spark = (
+        session(options.master or "local[*]", name="penstock audit", settings=settings)
+        if options.remote is None
+        else remote_session(options.remote, settings)
+    )
+    outlet = _Outlet(spark, options, progress)
     try:
-        report = audit(spark, options.folder, stall_seconds=options.stall, progress=progress)
+        if options.follow:
+            following = follow(
+                spark,
+                options.folder,
+                outlet.show,
+                every=options.every,
+                stall_seconds=options.stall,
+                progress=progress,
+            )
+            following.wait()
+        else:
+            auditing = Audit(spark, options.folder, stall_seconds=options.stall, progress=progress)
+            outlet.show(auditing.update(), auditing)
     finally:
         progress.end()
         spark.stop()
-    try:
-        if options.json is not None:
-            options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-        if options.html is not None:
-            options.html.write_text(page_of(report, str(options.folder)), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"the report cannot be written: {error}") from None
-    sys.stdout.write("".join(f"{line}\n" for line in _summary(report)))
-    return 1 if report["violations"] else 0
+    return 1 if outlet.has_violations else 0
+
+
+def _settings(given: Iterable[str]) -> dict[str, str]:
+    found = {"spark.ui.enabled": "false"}
+    for text in given:
+        name, mark, value = text.partition("=")
+        if not mark or not name.startswith("spark."):
+            raise UsageError(f"--conf {text}: give a name and a value, as in spark.name=value")
+        found[name] = value
+    return found
+
+
+class _Outlet:
+    """Writes reports to where the options say."""
+
+    def __init__(self, spark: Any, options: argparse.Namespace, progress: "_Progress") -> None:
+        self._spark = spark
+        self._options = options
+        self._progress = progress
+        self._written: set[tuple[Any, ...]] = set()
+        self.has_violations = False
+
+    def show(self, report: dict[str, Any], auditing: Audit) -> None:
+        """Write a report, and the rows of violations that were not written before."""
+        options = self._options
+        self.has_violations = bool(report["violations"])
+        text = json.dumps(report, indent=1) + "\n"
+        try:
+            if options.json is not None and str(options.json) != "-":
+                options.json.write_text(text, encoding="utf-8")
+            if options.html is not None:
+                options.html.write_text(page_of(report, str(options.folder)), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"the report cannot be written: {error}") from None
+        self._append(auditing)
+        self._progress.end()
+        is_json = str(options.json) == "-"
+        sys.stdout.write(text if is_json else "".join(f"{each}\n" for each in _summary(report)))
+        sys.stdout.flush()
+
+    def _append(self, auditing: Audit) -> None:
+        if self._options.table is None and self._options.output is None:
+            return
+        rows = []
+        for each in auditing.violations:
+            # With --follow a stream is told once for each rule.
+            key = each["process"], each["subscription"], each["rule"]
+            if key not in self._written:
+                self._written.add(key)
+                rows.append(each)
+        frame = findings(self._spark, rows, str(self._options.folder), datetime.now(UTC))
+        if self._options.table is not None:
+            frame.write.mode("append").saveAsTable(self._options.table)
+        if self._options.output is not None:
+            frame.write.mode("append").parquet(self._options.output)
 
 
 def _summary(report: dict[str, Any]) -> list[str]:

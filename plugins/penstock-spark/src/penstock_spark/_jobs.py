@@ -2,7 +2,7 @@
 SparkContext, and other calls in its place.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, Final
@@ -51,6 +51,22 @@ class TaggedJobs:
     def cancel(self) -> None:
         """Cancel the jobs that run now."""
         self._calls[2](self._tag)
+
+
+@contextmanager
+def settings(session: Any, values: Mapping[str, str]) -> Iterator[None]:
+    """Give the session these settings in the block."""
+    before = {name: session.conf.get(name, None) for name in values}
+    for name, value in values.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)
 
 
 @contextmanager

@@ -59,6 +59,22 @@ def session(master: str, *, name: str = "", settings: Mapping[str, str] | None =
     return builder.getOrCreate()
 
 
+def remote_session(url: str, settings: Mapping[str, str]) -> Any:
+    """Return a session of the server of Spark Connect at `url`. Raises UsageError that says what is
+    missing here.
+    """
+    if find_spec("pyspark") is None or find_spec("grpc") is None:
+        raise UsageError("this needs pip install 'penstock-spark[connect]'")
+    from pyspark.sql import SparkSession  # as above
+
+    builder = SparkSession.builder.remote(url)
+    for key, value in settings.items():
+        # The server has begun: what only a new one can take is its own.
+        if key != "spark.ui.enabled":
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
 def check_requirements() -> None:
     """Raise UsageError if pyspark, a fitting pandas or Java is missing."""
     if find_spec("pyspark") is None:

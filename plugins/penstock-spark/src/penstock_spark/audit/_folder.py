@@ -5,6 +5,7 @@ judged costs no time and is named.
 import json
 import os
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatch
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from penstock.api import UsageError
 from penstock.recording import PACKED, SIGNALS, STREAM, SUBSCRIPTIONS, VERSION
+from penstock_spark.audit._record_files import LocalFiles, RecordFiles, Source
 
 WHAT_TO_DO: Final = "Remove it, or record again"
 """About a file that cannot be used."""
@@ -26,10 +28,12 @@ TWO_RECORDINGS: Final = (
 )
 """About files that contradict each other."""
 
-_SIGNAL: Final = dict.fromkeys((*STREAM, *PACKED), pa.int64()) | {
+SIGNAL: Final = dict.fromkeys((*STREAM, *PACKED), pa.int64()) | {
     "outbound": pa.bool_(),
     "kind": pa.int8(),
 }
+"""The columns of a file of signals."""
+
 SUBSCRIPTION: Final = (
     dict.fromkeys((*STREAM, "began"), pa.int64())
     | {"outbound": pa.bool_()}
@@ -48,34 +52,44 @@ LISTED: Final = 3
 class Folder:
     """The content of a folder."""
 
-    signals: list[Path]
-    subscriptions: list[Path]
+    files: RecordFiles
+    signals: list[str]
+    subscriptions: list[str]
     processes: list[dict[str, Any]]
     """The facts of each process."""
 
 
-def folder_of(folder: str | os.PathLike[str]) -> Folder:
-    """Return the checked files of `folder`. Raises UsageError if it has no file of signals, or a
-    file that is not part of a record.
+def folder_of(files: RecordFiles) -> Folder:
+    """Return the checked files of a record. Raises UsageError if it has no file of signals, or a
+    file that is not part of a record. Files that only Spark reads are checked when they are read.
     """
-    path = Path(folder)
+    paths = files.paths()
     signals, subscriptions = (
-        sorted(path.glob(f"{name}-*.parquet")) for name in (SIGNALS, SUBSCRIPTIONS)
+        [path for path in paths if fnmatch(_name(path), f"{name}-*.parquet")]
+        for name in (SIGNALS, SUBSCRIPTIONS)
     )
-    processes = _processes(sorted(path.glob("process-*.json")))
+    told = [path for path in paths if fnmatch(_name(path), "process-*.json")]
+    processes = _processes(files.read(told))
     if not signals:
-        raise UsageError(f"there are no recorded signals in {path}{_hint(path, processes)}")
-    for files, types in ((signals, _SIGNAL), (subscriptions, SUBSCRIPTION)):
-        for file in files:
-            _check(file, types)
-    return Folder(signals, subscriptions, processes)
+        parts = sum(path.endswith(".part") for path in paths)
+        hint = _hint(files, parts, processes)
+        raise UsageError(f"there are no recorded signals in {files.name}{hint}")
+    if files.is_local:
+        for each, types in ((signals, SIGNAL), (subscriptions, SUBSCRIPTION)):
+            for path, source in files.read(each):
+                check_file(path, source, types)
+    return Folder(files, signals, subscriptions, processes)
 
 
 def files_of(folder: str | os.PathLike[str]) -> list[Path]:
     """Return the files of signals in `folder`, and check all files of the record. Raises
     UsageError as `audit` does; needs no session.
     """
-    return folder_of(folder).signals
+    return [*map(Path, folder_of(LocalFiles(Path(folder))).signals)]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/" if "/" in path else os.sep)[2]
 
 
 def unreadable(file: object, error: object) -> str:
@@ -87,6 +101,11 @@ def unreadable(file: object, error: object) -> str:
         )
     # The texts of pyarrow may end with a dot and a new line.
     return f"{file} cannot be read: {' '.join(str(error).split()).rstrip('.')}. {WHAT_TO_DO}"
+
+
+def parquet_of(source: Source) -> pq.ParquetFile:
+    """Return a file as pyarrow reads it. Raises what pyarrow raises for one that is damaged."""
+    return pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(source))
 
 
 def read_whole(source: pq.ParquetFile, columns: Iterable[str], group: int) -> pa.Table:
@@ -106,31 +125,36 @@ def named(facts: Mapping[str, Any]) -> str:
     return f"{facts['process']:016x} ({facts['program']}, pid {facts['pid']} on {facts['host']})"
 
 
-def _check(file: Path, types: Mapping[str, pa.DataType]) -> None:
-    """Raise UsageError if `file` does not have these columns."""
+def check_file(path: str, source: Source, types: Mapping[str, pa.DataType]) -> None:
+    """Raise UsageError if a file does not have these columns."""
     try:
-        schema = pq.read_schema(file)
+        schema = parquet_of(source).schema_arrow
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise UsageError(unreadable(file, error)) from None
+        raise UsageError(unreadable(path, error)) from None
+    check_schema(path, schema, types)
+
+
+def check_schema(path: str, schema: pa.Schema, types: Mapping[str, pa.DataType]) -> None:
+    """Raise UsageError if the columns of a file are not these."""
     missing = sorted(types.keys() - set(schema.names))
     if missing:
         raise UsageError(
-            f"{file} lacks the columns {', '.join(missing)}, so it is no part of a record. "
+            f"{path} lacks the columns {', '.join(missing)}, so it is no part of a record. "
             f"{WHAT_TO_DO}"
         )
     for name, wanted in types.items():
         found = schema.field(name).type
         if found != wanted:
             raise UsageError(
-                f"{file} is no part of a record: its column {name} is {found}, and a recorder "
+                f"{path} is no part of a record: its column {name} is {found}, and a recorder "
                 f"writes {wanted}. {WHAT_TO_DO}"
             )
 
 
-def _processes(files: Iterable[Path]) -> list[dict[str, Any]]:
-    by_number: dict[int, list[tuple[Path, dict[str, Any]]]] = {}
-    for file in files:
-        facts = _facts(file)
+def _processes(files: Iterable[tuple[str, Source]]) -> list[dict[str, Any]]:
+    by_number: dict[int, list[tuple[str, dict[str, Any]]]] = {}
+    for file, source in files:
+        facts = _facts(file, source)
         by_number.setdefault(facts["process"], []).append((file, facts))
     found = []
     for told in by_number.values():
@@ -147,9 +171,11 @@ def _processes(files: Iterable[Path]) -> list[dict[str, Any]]:
     return found
 
 
-def _facts(file: Path) -> dict[str, Any]:
+def _facts(file: str, source: Source) -> dict[str, Any]:
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        facts = json.loads(
+            source.read_text(encoding="utf-8") if isinstance(source, Path) else source.to_pybytes()
+        )
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(unreadable(file, error)) from None
     version = facts.get("version") if isinstance(facts, dict) else None
@@ -176,9 +202,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
-def _hint(path: Path, processes: list[dict[str, Any]]) -> str:
+def _hint(files: RecordFiles, parts: int, processes: list[dict[str, Any]]) -> str:
     """Return what is known about signals that are not there."""
-    parts = len(list(path.glob("*.part")))
     texts = [f"there are {parts} files of processes that still run or were killed"] if parts else []
     unended = [facts for facts in processes if facts["ended"] is None]
     if unended:
@@ -193,5 +218,9 @@ def _hint(path: Path, processes: list[dict[str, Any]]) -> str:
     if rows:
         texts.append(f"processes wrote {rows:,} rows here, and their files are gone")
     elif not texts:
-        texts.append(f"record some with: penstock record {path} -- COMMAND")
+        texts.append(
+            f"record some with: penstock record {files.name} -- COMMAND"
+            if files.is_local
+            else "record into a folder of the machine, and copy its files here when they are whole"
+        )
     return f". {'. '.join(text[0].upper() + text[1:] for text in texts)}"

@@ -27,7 +27,16 @@ from penstock_spark.audit._chunks import (
     summaries,
 )
 from penstock_spark.audit._copies import Overlap, digests, overlaps_of, without
-from penstock_spark.audit._folder import TWO_RECORDINGS, WHAT_TO_DO, read_whole, unreadable
+from penstock_spark.audit._folder import (
+    SIGNAL,
+    TWO_RECORDINGS,
+    WHAT_TO_DO,
+    check_schema,
+    parquet_of,
+    read_whole,
+    unreadable,
+)
+from penstock_spark.audit._record_files import Source
 from penstock_spark.audit._scan import WindowState, scan
 
 _SUMMARY_TYPE: Final = ", ".join(
@@ -49,6 +58,12 @@ Function = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 Chunk = tuple[int, int, int, int]
 """Process, subscription, first and last number."""
+
+Piece = tuple[str, int | None]
+"""A file and one of its row groups; None for all of them."""
+
+GROUPS: Final = 1 << 20
+"""Row groups of a file. The number of a piece is that of its file times this, plus its group."""
 
 Run = Callable[[Work, Function, str, str], pa.Table]
 """Gives the work to workers, and returns the rows of all:
@@ -82,42 +97,177 @@ class _Summary:
     """By piece: of the ranges that were asked for."""
 
 
-def pieces_of(files: Iterable[Path]) -> list[tuple[str, int]]:
-    """Return the row groups of the files."""
+def pieces_of(files: Iterable[str | Path]) -> list[Piece]:
+    """Return the row groups of files that this process can read."""
     return [
         (str(path), group) for path in files for group in range(pq.ParquetFile(path).num_row_groups)
     ]
 
 
-def judge(run: Run, pieces: list[tuple[str, int]], *, stall_ns: int) -> Judged:
-    """Judge the rows of `pieces`, which are row groups.
-    `run` is a `SparkRun`, or what a test puts in its place.
+def whole_files(files: Iterable[str]) -> list[Piece]:
+    """Return files whose row groups only the workers know."""
+    return [(path, None) for path in files]
+
+
+def judge(run: Run, pieces: Iterable[Piece], *, stall_ns: int) -> Judged:
+    """Judge the rows of `pieces`. `run` is a `SparkRun`, or what a test puts in its place."""
+    judging = Judging(run, stall_ns=stall_ns)
+    judging.add(pieces)
+    return judging.judged()
+
+
+class Judging:
+    """Judges a record whose files come one after the other. It keeps the summaries of chunks: some
+    200 bytes for each subscription of a row group.
     """
-    function = _Summarise(stall_ns)
-    summary = _summary(
-        run,
-        [(number, (*piece, [], [])) for number, piece in enumerate(pieces)],
-        function,
-        "reading",
-    )
-    copied = int(summary.chunks["copies"].sum())
-    _refuse_conflicts(summary.chunks, pieces)
-    cuts: dict[int, list[Any]] = {}
-    overlaps = overlaps_of(summary.chunks)
-    if overlaps:
+
+    def __init__(self, run: Run, *, stall_ns: int) -> None:
+        self._run = run
+        self._function = _Summarise(stall_ns)
+        empty: Ints = np.zeros(0, dtype=np.int64)
+        self._summary = _Summary(dict.fromkeys((*COLUMNS, "piece"), empty), {}, {})
+        self._copied = 0
+        # By piece: the rows that came before, and are left out.
+        self._cuts: dict[int, list[Any]] = {}
+        self._paths: list[str] = []
+        self._numbers: dict[str, int] = {}
+        # By the text of the question: what a look at a suspect has found.
+        self._looks: dict[str, list[dict[str, Any]]] = {}
+
+    def add(self, pieces: Iterable[Piece]) -> None:
+        """Read more of the record. Raises UsageError for what cannot be judged."""
+        work: Work = []
+        for path, group in pieces:
+            if path not in self._numbers:
+                self._numbers[path] = len(self._paths)
+                self._paths.append(path)
+            number = self._numbers[path] * GROUPS + (group or 0)
+            work.append((number, (path, group, [], [])))
+        found = _summary(self._run, work, self._function, "reading")
+        self._copied += int(found.chunks["copies"].sum())
+        self._refuse_conflicts(found.chunks)
+        self._take(found, stays=slice(None))
+        overlaps = overlaps_of(self._summary.chunks)
+        if overlaps:
+            for each in overlaps:
+                self._cuts.setdefault(each.cut, []).append(each.rows)
+                self._copied += each.rows[3] - each.rows[2] + 1
+            self._cut(overlaps)
+
+    def judged(self) -> Judged:
+        """Return the findings so far."""
+        waits = (
+            np.sum(list(self._summary.waits.values()), axis=0)
+            if self._summary.waits
+            else np.zeros(2 * BUCKETS, dtype=np.int64)
+        )
+        carries = carries_of(self._summary.chunks)
+        violations = self._look(carries)
+        return Judged(carries, waits[:BUCKETS], waits[BUCKETS:], violations, self._copied)
+
+    # --- inside
+
+    def _place(self, number: int) -> tuple[str, int]:
+        """Return the file and the row group of a piece."""
+        return self._paths[number // GROUPS], number % GROUPS
+
+    def _take(self, found: "_Summary", stays: Any) -> None:
+        kept = self._summary
+        kept.chunks = {
+            name: np.concatenate((column[stays], found.chunks[name]))
+            for name, column in kept.chunks.items()
+        }
+        kept.waits |= found.waits
+
+    def _refuse_conflicts(self, chunks: Columns) -> None:
+        """Raise UsageError if a row group has different rows with the same number."""
+        for at in np.flatnonzero(chunks["conflicts"])[:1].tolist():
+            process, subscription = int(chunks["process"][at]), int(chunks["subscription"][at])
+            raise UsageError(
+                f"{self._place(int(chunks['piece'][at]))[0]} has different rows with the same "
+                f"number in subscription {subscription} of process {process:016x}: it was made of "
+                f"two recordings with the same process number, or was changed. {WHAT_TO_DO}"
+            )
+
+    def _cut(self, overlaps: list[Overlap]) -> None:
+        """Summarise the pieces with overlaps again, without the rows that came before. Raise
+        UsageError if these rows are not copies.
+        """
+        asked: dict[int, list[Any]] = {}
         for each in overlaps:
-            cuts.setdefault(each.cut, []).append(each.rows)
-            copied += each.rows[3] - each.rows[2] + 1
-        _cut(run, pieces, function, summary, overlaps, cuts)
-    waits = (
-        np.sum(list(summary.waits.values()), axis=0)
-        if summary.waits
-        else np.zeros(2 * BUCKETS, dtype=np.int64)
-    )
-    carries = carries_of(summary.chunks)
-    return Judged(
-        carries, waits[:BUCKETS], waits[BUCKETS:], _look(run, pieces, carries, cuts), copied
-    )
+            for piece in (each.kept, each.cut):
+                asked.setdefault(piece, []).append(each.rows)
+        work = [
+            (number, (*self._place(number), self._cuts.get(number, []), ranges))
+            for number, ranges in sorted(asked.items())
+        ]
+        again = _summary(self._run, work, self._function, "comparing copies")
+        answers = {number: iter(again.digests[number]) for number in asked}
+        for each in overlaps:
+            if next(answers[each.kept]) != next(answers[each.cut]):
+                process, subscription, first, last = each.rows
+                places = {self._place(number)[0] for number in (each.kept, each.cut)}
+                raise UsageError(
+                    f"{' and '.join(sorted(places))}: the rows {first} to {last} of subscription "
+                    f"{subscription} of process {process:016x} are there twice, and differ: "
+                    f"{TWO_RECORDINGS}"
+                )
+        self._take(again, stays=~np.isin(self._summary.chunks["piece"], list(asked)))
+
+    def _look(self, carries: Carries) -> list[dict[str, Any]]:
+        chunks = carries.chunks
+        # One read of a row group for all of its suspects.
+        by_piece: dict[int, list[dict[str, Any]]] = {}
+        texts: dict[str, None] = {}
+        for at in carries.suspects.tolist():
+            piece = int(chunks["piece"][at])
+            look = {
+                "process": int(chunks["process"][at]),
+                "subscription": int(chunks["subscription"][at]),
+                "first_seq": int(chunks["first_seq"][at]),
+                "last_seq": int(chunks["last_seq"][at]),
+                "is_answered_later": bool(carries.is_answered_later[at]),
+                "carry": {
+                    "demand": int(carries.demand[at]),
+                    "elements": int(carries.elements[at]),
+                    "is_begun": bool(carries.is_begun[at]),
+                    "is_cancelled": bool(carries.is_cancelled[at]),
+                    "is_terminated": bool(carries.is_terminated[at]),
+                    "is_lost": bool(carries.is_lost[at]),
+                },
+            }
+            text = json.dumps([piece, look])
+            texts[text] = None
+            if text not in self._looks:
+                by_piece.setdefault(piece, []).append({**look, "text": text})
+        work = [
+            (number, (*self._place(number), self._cuts.get(number, []), looks))
+            for number, looks in by_piece.items()
+        ]
+        # What is asked for no more is forgotten: a file that came later has changed the carry.
+        self._looks = {text: self._looks.get(text, []) for text in texts}
+        if work:
+            table = self._run(work, _look_at, _FOUND_TYPE, "looking at suspects")
+            _refuse_problems(table)
+            for each in map(json.loads, table["found"].to_pylist()):
+                self._looks[each.pop("text")].append(each)
+        return _merged(each for found in self._looks.values() for each in found)
+
+
+def _merged(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one line for a subscription and a rule: the first breach of a stream causes most of
+    the others.
+    """
+    merged: dict[tuple[int, int, str], dict[str, Any]] = {}
+    for each in sorted(
+        found, key=lambda each: (each["process"], each["subscription"], each["seq"])
+    ):
+        key = each["process"], each["subscription"], each["rule"]
+        if key in merged:
+            merged[key]["count"] += each["count"]
+        else:
+            merged[key] = dict(each)  # the line itself is kept for the next report
+    return list(merged.values())
 
 
 def _summary(run: Run, work: Work, function: Function, what: str) -> _Summary:
@@ -139,100 +289,6 @@ def _refuse_problems(table: pa.Table) -> None:
         raise UsageError(problems[0])
 
 
-def _refuse_conflicts(chunks: Columns, pieces: list[tuple[str, int]]) -> None:
-    """Raise UsageError if a row group has different rows with the same number."""
-    for at in np.flatnonzero(chunks["conflicts"])[:1].tolist():
-        process, subscription = int(chunks["process"][at]), int(chunks["subscription"][at])
-        raise UsageError(
-            f"{pieces[int(chunks['piece'][at])][0]} has different rows with the same number in "
-            f"subscription {subscription} of process {process:016x}: it was made of two "
-            f"recordings with the same process number, or was changed. {WHAT_TO_DO}"
-        )
-
-
-def _cut(
-    run: Run,
-    pieces: list[tuple[str, int]],
-    function: Function,
-    summary: _Summary,
-    overlaps: list[Overlap],
-    cuts: dict[int, list[Any]],
-) -> None:
-    """Summarise the pieces with overlaps again, without the rows that came before. Raise UsageError
-    if these rows are not copies.
-    """
-    asked: dict[int, list[Any]] = {}
-    for each in overlaps:
-        for piece in (each.kept, each.cut):
-            asked.setdefault(piece, []).append(each.rows)
-    work = [
-        (number, (*pieces[number], cuts.get(number, []), ranges))
-        for number, ranges in sorted(asked.items())
-    ]
-    again = _summary(run, work, function, "comparing copies")
-    answers = {number: iter(again.digests[number]) for number in asked}
-    for each in overlaps:
-        if next(answers[each.kept]) != next(answers[each.cut]):
-            process, subscription, first, last = each.rows
-            where = " and ".join(sorted({pieces[number][0] for number in (each.kept, each.cut)}))
-            raise UsageError(
-                f"{where}: the rows {first} to {last} of subscription {subscription} of process "
-                f"{process:016x} are there twice, and differ: {TWO_RECORDINGS}"
-            )
-    stays = ~np.isin(summary.chunks["piece"], list(asked))
-    summary.chunks = {
-        name: np.concatenate((column[stays], again.chunks[name]))
-        for name, column in summary.chunks.items()
-    }
-    summary.waits |= again.waits
-
-
-def _look(
-    run: Run, pieces: list[tuple[str, int]], carries: Carries, cuts: Mapping[int, list[Any]]
-) -> list[dict[str, Any]]:
-    suspects = carries.suspects
-    chunks = carries.chunks
-    # One read of a row group for all of its suspects.
-    by_piece: dict[int, list[dict[str, Any]]] = {}
-    for at in suspects.tolist():
-        by_piece.setdefault(int(chunks["piece"][at]), []).append(
-            {
-                "process": int(chunks["process"][at]),
-                "subscription": int(chunks["subscription"][at]),
-                "first_seq": int(chunks["first_seq"][at]),
-                "last_seq": int(chunks["last_seq"][at]),
-                "is_answered_later": bool(carries.is_answered_later[at]),
-                "carry": {
-                    "demand": int(carries.demand[at]),
-                    "elements": int(carries.elements[at]),
-                    "is_begun": bool(carries.is_begun[at]),
-                    "is_cancelled": bool(carries.is_cancelled[at]),
-                    "is_terminated": bool(carries.is_terminated[at]),
-                    "is_lost": bool(carries.is_lost[at]),
-                },
-            }
-        )
-    if not by_piece:
-        return []
-    work = [
-        (number, (*pieces[number], cuts.get(number, []), looks))
-        for number, looks in by_piece.items()
-    ]
-    table = run(work, _look_at, _FOUND_TYPE, "looking at suspects")
-    _refuse_problems(table)
-    found = [json.loads(text) for text in table["found"].to_pylist()]
-    # One line for a subscription and a rule:
-    # the first breach of a stream causes most of the others.
-    merged: dict[tuple[int, int, str], dict[str, Any]] = {}
-    for each in sorted(
-        found, key=lambda each: (each["process"], each["subscription"], each["seq"])
-    ):
-        first = merged.setdefault((each["process"], each["subscription"], each["rule"]), each)
-        if first is not each:
-            first["count"] += each["count"]
-    return list(merged.values())
-
-
 class _Summarise:
     """Reads row groups and returns their summaries; runs in a worker."""
 
@@ -240,26 +296,38 @@ class _Summarise:
         self._stall_ns = stall_ns
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number, (path, group, cuts, ranges) in _items(batches):
+        for number, (path, group, cuts, ranges), source in _items(batches):
             try:
-                rows = read(path, group)
+                file = parquet_of(source)
+                if group is None:
+                    # Nobody has looked at this file before.
+                    check_schema(path, file.schema_arrow, SIGNAL)
+                groups = [group] if group is not None else range(file.num_row_groups)
+                for each in groups:
+                    piece = number + (each if group is None else 0)
+                    yield from self._of_rows(piece, rows_of(file, each), cuts, ranges)
+            except UsageError as error:
+                yield _told(_SUMMARY_TYPE, problem=[str(error)])
             except _DAMAGE as error:
                 yield _told(_SUMMARY_TYPE, problem=[unreadable(path, error)])
-                continue
-            ordered = in_order(rows)
-            numbers = digests(ordered, ranges)
-            table, publisher, subscriber = summaries(without(ordered, cuts), self._stall_ns)
-            count = len(table["process"])
-            # One row for the piece, and one for each chunk.
-            waits = np.concatenate((publisher, subscriber)).tolist()
-            yield _told(_SUMMARY_TYPE, piece=[number], waits=[waits], digests=[numbers])
-            yield _told(_SUMMARY_TYPE, **table, piece=np.full(count, number))
+
+    def _of_rows(
+        self, piece: int, rows: Columns, cuts: Any, ranges: Any
+    ) -> Iterator[pa.RecordBatch]:
+        ordered = in_order(rows)
+        numbers = digests(ordered, ranges)
+        table, publisher, subscriber = summaries(without(ordered, cuts), self._stall_ns)
+        count = len(table["process"])
+        # One row for the piece, and one for each chunk.
+        waits = np.concatenate((publisher, subscriber)).tolist()
+        yield _told(_SUMMARY_TYPE, piece=[piece], waits=[waits], digests=[numbers])
+        yield _told(_SUMMARY_TYPE, **table, piece=np.full(count, piece))
 
 
 def _look_at(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _, (path, group, cuts, looks) in _items(batches):
+    for _, (path, group, cuts, looks), source in _items(batches):
         try:
-            rows = without(in_order(read(path, group, LOOKED_AT)), cuts)
+            rows = without(in_order(rows_of(parquet_of(source), group, LOOKED_AT)), cuts)
         except _DAMAGE as error:
             yield _told(_FOUND_TYPE, problem=[unreadable(path, error)])
             continue
@@ -318,19 +386,24 @@ def _violations(
         yield {
             "process": look["process"],
             "subscription": look["subscription"],
+            "text": look["text"],
             **attrs.asdict(violation),
         }
 
 
-def _items(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
+def _items(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any, Source]]:
+    """Yield the pieces of work, each with its file: its content stands in a third column, or the
+    worker can read its path.
+    """
     for batch in batches:
-        for number, item in zip(
-            batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True
-        ):
-            yield number, json.loads(item)
+        contents = batch.column(2) if batch.num_columns > 2 else None
+        numbers, items = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+        for at, (number, text) in enumerate(zip(numbers, items, strict=True)):
+            item = json.loads(text)
+            yield number, item, Path(item[0]) if contents is None else contents[at].as_buffer()
 
 
-def read(path: str, group: int, names: Sequence[str] = READ) -> Columns:
+def rows_of(file: pq.ParquetFile, group: int, names: Sequence[str] = READ) -> Columns:
     """Return some columns of one row group. Raises one of `_DAMAGE`."""
-    table = read_whole(pq.ParquetFile(path), names, group)
+    table = read_whole(file, names, group)
     return {name: table[name].to_numpy() for name in names}

@@ -1,18 +1,25 @@
 """The report of an audit, as plain values: what JSON holds and the page shows."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from penstock.api import UsageError
 from penstock_spark.audit._carry import Carries
 from penstock_spark.audit._chunks import BUCKETS, Ints
-from penstock_spark.audit._folder import SUBSCRIPTION, TWO_RECORDINGS, named, read_whole, unreadable
+from penstock_spark.audit._folder import (
+    SUBSCRIPTION,
+    TWO_RECORDINGS,
+    check_schema,
+    named,
+    parquet_of,
+    read_whole,
+    unreadable,
+)
 from penstock_spark.audit._job import Judged
+from penstock_spark.audit._record_files import Source
 from penstock_spark.audit._rules import FINDINGS, RULES
 
 VERSION: Final = 1
@@ -123,13 +130,15 @@ def report_of(
 class Index:
     """What each subscription was."""
 
-    def __init__(self, files: Iterable[Path]) -> None:
-        """Raises UsageError that names the file if one cannot be read, or
+    def __init__(self) -> None:
+        self._rows: dict[tuple[int, int], dict[str, Any]] = {}
+
+    def add(self, files: Iterable[tuple[str, Source]]) -> None:
+        """Add the rows of files. Raises UsageError that names the file if one cannot be read, or
         if two contradict each other.
         """
-        self._rows: dict[tuple[int, int], dict[str, Any]] = {}
-        for path in files:
-            for row in _rows_of(path):
+        for path, source in files:
+            for row in _rows_of(path, source):
                 key = row["process"], row["subscription"]
                 if self._rows.setdefault(key, row) != row:
                     raise UsageError(
@@ -152,13 +161,14 @@ class Index:
         return "unknown" if row is None else str(row["pattern"] or row["publisher"])
 
 
-def _rows_of(path: Path) -> list[dict[str, Any]]:
+def _rows_of(path: str, source: Source) -> list[dict[str, Any]]:
     try:
-        source = pq.ParquetFile(path)
+        file = parquet_of(source)
+        check_schema(path, file.schema_arrow, SUBSCRIPTION)
         return [
             row
-            for group in range(source.num_row_groups)
-            for row in read_whole(source, SUBSCRIPTION, group).to_pylist()
+            for group in range(file.num_row_groups)
+            for row in read_whole(file, SUBSCRIPTION, group).to_pylist()
         ]
     except (OSError, ValueError, pa.ArrowException) as error:
         raise UsageError(unreadable(path, error)) from None
