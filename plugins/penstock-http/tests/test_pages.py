@@ -1,8 +1,11 @@
 """The pages for operators and tools: metrics, and the description of the service."""
 
+import dataclasses
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 from _site_in_memory import World, service, world
 from penstock_http import _pages
@@ -61,6 +64,75 @@ async def test_a_service_describes_itself_as_async_api() -> None:
     assert query["required"] == ["every"]
     assert query["properties"]["every"] == {"type": "number"}
     assert set(query["properties"]) == {"every", "limit", "request"}
+
+
+@dataclasses.dataclass
+class Leg:
+    """A part of a quote."""
+
+    price: float
+
+
+@dataclasses.dataclass
+class Quote:
+    """A quote."""
+
+    legs: list[Leg]
+
+
+class Bid(msgspec.Struct, tag=True):
+    """A side."""
+
+    price: int
+
+
+class Ask(msgspec.Struct, tag=True):
+    """The other side."""
+
+    price: int
+
+
+async def test_the_fields_of_elements_are_in_the_document() -> None:
+    """Each channel has its own definitions, below the components."""
+    shop = Service(describe=True)
+
+    @shop.publisher("quotes/{symbol}")
+    async def quotes(symbol: str) -> AsyncIterator[Quote]:
+        yield Quote([])
+
+    @shop.publisher("either")
+    async def either() -> AsyncIterator[Bid | Ask]:
+        yield Bid(1)
+
+    @shop.publisher("legs")
+    async def legs() -> AsyncIterator[list[Leg]]:
+        yield []
+
+    async with world(shop) as (served, nursery):
+        page = json.loads((await _get(served, nursery, "/asyncapi.json")).body)
+    assert page["channels"]["quotes__symbol_"]["messages"]["element"]["payload"] == {
+        "$ref": "#/components/schemas/quotes__symbol_.Quote"
+    }
+    assert page["channels"]["legs"]["messages"]["element"]["payload"] == {
+        "type": "array",
+        "items": {"$ref": "#/components/schemas/legs.Leg"},
+    }
+    assert page["channels"]["either"]["messages"]["element"]["payload"] == {
+        "anyOf": [{"$ref": f"#/components/schemas/either.{name}"} for name in ("Bid", "Ask")],
+        "discriminator": "type",
+    }
+    schemas = page["components"]["schemas"]
+    assert sorted(schemas) == [
+        "either.Ask",
+        "either.Bid",
+        "legs.Leg",
+        "quotes__symbol_.Leg",
+        "quotes__symbol_.Quote",
+    ]
+    assert schemas["quotes__symbol_.Quote"]["properties"]["legs"]["items"] == {
+        "$ref": "#/components/schemas/quotes__symbol_.Leg"
+    }
+    assert schemas["legs.Leg"]["properties"] == {"price": {"type": "number"}}
 
 
 async def test_a_client_sees_what_it_may_open() -> None:

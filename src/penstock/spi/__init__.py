@@ -68,6 +68,7 @@ from penstock.spi._elements import (
     dumped_bytes as dumped_bytes,
     load_elements as load_elements,
 )
+from penstock.spi._json_schema import json_schema_of as json_schema_of
 from penstock.spi._payloads import (
     encode_payload as encode_payload,
     load_answer as load_answer,
@@ -75,6 +76,7 @@ from penstock.spi._payloads import (
 )
 from penstock.spi._resolve_serializer import (
     check_serializer_argument as check_serializer_argument,
+    is_bytes as is_bytes,
     known_media_type as known_media_type,
     resolve_serializer as resolve_serializer,
     serializer_name as serializer_name,

@@ -20,6 +20,14 @@ class Quote:
     price: int
 
 
+QUOTE = {
+    "title": "Quote",
+    "type": "object",
+    "properties": {"price": {"type": "integer"}},
+    "required": ["price"],
+}
+
+
 def service_with(**options: Any) -> penstock.Service:
     service = penstock.Service(**{"describe": True, **options})
 
@@ -96,6 +104,11 @@ async def test_each_publisher_and_request_has_an_entry(protocol: str) -> None:
         ],
         "serializer": "json",
         "elements": "list[Quote]",
+        "elements_schema": {
+            "type": "array",
+            "items": {"$ref": "#/$defs/Quote"},
+            "$defs": {"Quote": QUOTE},
+        },
         "summary": "Prices of a symbol.",
     }
     assert entries["order/{symbol}"] == {
@@ -104,7 +117,9 @@ async def test_each_publisher_and_request_has_an_entry(protocol: str) -> None:
         "parameters": [symbol],
         "payload": "Quote",
         "needs_payload": True,
+        "payload_schema": {"$ref": "#/$defs/Quote", "$defs": {"Quote": QUOTE}},
         "answer": "Quote",
+        "answer_schema": {"$ref": "#/$defs/Quote", "$defs": {"Quote": QUOTE}},
         "summary": "Place an order.",
     }
     assert (

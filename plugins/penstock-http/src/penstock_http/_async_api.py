@@ -37,27 +37,30 @@ def document(
     """
     channels: dict[str, Any] = {}
     operations: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
     for entry in entries:
         if entry["kind"] == "publisher":
             key = _key(entry["name"], channels)
-            channels[key] = _channel(entry)
+            channels[key] = _channel(entry, _elements(entry, key, schemas))
             operations[key] = _operation(entry, key)
+    components = {"components": {"schemas": schemas}} if schemas else {}
     return {
         "asyncapi": VERSION,
         "info": {"title": f"The streams of {host}", "version": "0"},
         "servers": {"here": {"host": host, "pathname": path or "/", "protocol": protocol}},
         "channels": channels,
         "operations": operations,
+        **components,
     }
 
 
-def _channel(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _channel(entry: Mapping[str, Any], elements: Mapping[str, Any]) -> dict[str, Any]:
     channel: dict[str, Any] = {
         "address": f"p/{entry['name']}",
         "messages": {
             "element": {
                 "contentType": CONTENT_TYPES.get(entry["serializer"], "application/octet-stream"),
-                "payload": _schema(entry["elements"]),
+                "payload": elements,
             }
         },
     }
@@ -90,6 +93,40 @@ def _operation(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
         "action": "send",
         "channel": {"$ref": f"#/channels/{key}"},
         "bindings": {"http": {"method": "PUT", "query": query, "bindingVersion": "0.3.0"}},
+    }
+
+
+def _elements(entry: Mapping[str, Any], key: str, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the elements of a channel. Its definitions go to `schemas`, below the
+    key of the channel: two modules may have classes of one name.
+    """
+    schema = entry.get("elements_schema")
+    if schema is None:
+        return _schema(entry["elements"])
+    definitions = schema.get("$defs", {})
+    names = {f"#/$defs/{name}": f"{key}.{_NO_KEY.sub('_', name)}" for name in definitions}
+    for name, definition in definitions.items():
+        schemas[names[f"#/$defs/{name}"]] = _placed(definition, names)
+    placed: dict[str, Any] = _placed(
+        {name: value for name, value in schema.items() if name != "$defs"}, names
+    )
+    return placed
+
+
+def _placed(schema: Any, names: Mapping[str, str]) -> Any:
+    """Return a schema whose references lead to the definitions at their new places."""
+    if isinstance(schema, list):
+        return [_placed(each, names) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # JSON Schema in AsyncAPI has the name of the property alone as its discriminator.
+    return {
+        key: f"#/components/schemas/{names[value]}"
+        if key == "$ref" and value in names
+        else value["propertyName"]
+        if key == "discriminator" and isinstance(value, dict) and "propertyName" in value
+        else _placed(value, names)
+        for key, value in schema.items()
     }
 
 

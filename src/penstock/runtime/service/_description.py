@@ -25,7 +25,14 @@ from penstock.runtime.service._named_requests import NamedHandler
 from penstock.runtime.service._payload_parameter import PAYLOAD, PayloadParameter
 from penstock.runtime.service._router import NoMatch, Route, Router
 from penstock.runtime.service._text_parameters import without_none
-from penstock.spi import PeerIdentity, Serializer, serializer_name, type_name
+from penstock.spi import (
+    PeerIdentity,
+    Serializer,
+    is_bytes,
+    json_schema_of,
+    serializer_name,
+    type_name,
+)
 
 LONGEST_NAME: Final = 4096
 """Bytes. Longer request data is not looked up as a publisher's name, so
@@ -152,15 +159,24 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
         entry["elements"] = _type_text(
             kind, "bytes" if name == "bytes" else "str" if name == "text" else ""
         )
+        _add_schema(entry, "elements", kind)
     if payload is not None:
         entry["payload"] = _type_text(_known(annotations, PAYLOAD))
         entry["needs_payload"] = payload.default is payload.empty
+        _add_schema(entry, "payload", _known(annotations, PAYLOAD))
     if handler is not None:
         entry["answer"] = _type_text(_known(annotations, "return"))
+        _add_schema(entry, "answer", _known(annotations, "return"))
         if handler.serializer is not None:  # else the types decide: bytes, text or json
             entry["serializer"] = serializer_name(handler.serializer)
     entry["summary"] = summary_of(function)
     return entry
+
+
+def _add_schema(entry: dict[str, Any], what: str, kind: Any) -> None:
+    # Bytes have no schema: msgspec describes those in JSON, in base64, and these go unchanged.
+    if not is_bytes(kind) and (schema := json_schema_of(kind)) is not None:
+        entry[f"{what}_schema"] = schema
 
 
 def summary_of(function: Any) -> str:
