@@ -117,7 +117,8 @@ def body_of(messages: list[rsio.Message], kind: int) -> bytes:
 @asynccontextmanager
 async def raw_clients(at: str = URL) -> AsyncIterator[Callable[[], Awaitable[RawClient]]]:
     """Return a function that connects a `RawClient`."""
-    transport, url = build_registry().transport("memory"), parse_url(at)
+    url = parse_url(at)
+    transport = build_registry().transport(url.transport)
     async with trio.open_nursery() as nursery:
 
         async def connect() -> RawClient:

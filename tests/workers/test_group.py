@@ -1,5 +1,6 @@
 """A worker between its parent and its server: clients that are handed over, and their numbers."""
 
+import errno
 import socket
 import sys
 from types import SimpleNamespace
@@ -62,7 +63,7 @@ class Clients:
         channel: Any = FakeChannel()
         self.sent: list[Any] = channel.sent
         self.claims = Claims()
-        self.group = Group(channel, 3, [[URL]], ClaimReader(self.claims.reader))
+        self.group = Group(channel, 3, [[URL]], ClaimReader(self.claims.reader), 2)
         self.listener = self.group.listener(parse_url(URL), self.make)
         self.ends: list[socket.socket] = []
         self.fails = False
@@ -276,6 +277,41 @@ async def test_a_stream_that_nobody_serves_ends_at_once() -> None:
     clients.close()
 
 
+async def test_streams_to_other_workers_are_bounded() -> None:
+    """They are files. One that is closed makes room, whichever way it is closed."""
+    clients = Clients()
+    first, second = [await clients.group.open("5", "http") for _ in range(2)]
+    with pytest.raises(trio.BrokenResourceError, match="too many"):
+        await clients.group.open("5", "http")
+    await first.abort()
+    await first.aclose()
+    third = await clients.group.open("5", "http")
+    with pytest.raises(trio.BrokenResourceError, match="too many"):
+        await clients.group.open("5", "http")
+    await second.aclose()
+    await third.abort()
+    clients.close()
+
+
+async def test_a_stream_without_a_file_fails_as_one_to_a_worker_that_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The client is told to try again, and nothing is logged for it."""
+
+    def without_files() -> None:
+        raise OSError(errno.EMFILE, "none left")
+
+    clients = Clients()
+    monkeypatch.setattr(socket, "socketpair", without_files)
+    for _ in range(3):
+        with pytest.raises(trio.BrokenResourceError, match="no file left"):
+            await clients.group.open("5", "http")
+    monkeypatch.undo()
+    stream = await clients.group.open("5", "http")
+    await stream.abort()
+    clients.close()
+
+
 async def test_one_function_at_a_time_has_the_turn() -> None:
     """It waits until the parent gives it, and gives it back."""
     clients = Clients()
@@ -352,5 +388,5 @@ async def test_a_transport_that_binds_by_itself_is_refused() -> None:
     channel: Any = FakeChannel()
     nothing: Any = None
     with pytest.raises(UsageError, match="binds by itself"):
-        Group(channel, 1, [[URL]], ClaimReader(clients.claims.reader)).begin(nothing, nothing)
+        Group(channel, 1, [[URL]], ClaimReader(clients.claims.reader), 2).begin(nothing, nothing)
     clients.close()

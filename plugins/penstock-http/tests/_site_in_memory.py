@@ -2,23 +2,27 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import ClassVar
 
 import attrs
 import trio
+from penstock_http._relay import Answers, Relays
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
-from penstock_http._transport import HttpTransport, SiteConnection
+from penstock_http._transport import HttpTransport, SiteConnection, _answer_relayed
 from penstock_http.multiplex import Mount, subprotocols_of
 
 from penstock import Limits, PublicError, Server, Service, serve
 from penstock.spi import (
     ByteConnection,
     Connection,
+    ConnectionHost,
     Listener,
     Transport,
     TransportOptions,
     Url,
+    WorkerGroup,
     build_registry,
     hookimpl,
     parse_url,
@@ -48,20 +52,35 @@ class _Listener(Listener):
 class MemoryHttp(HttpTransport):
     schemes: ClassVar[tuple[str, ...]] = ("memory-http",)
     site: Site
+    host: ConnectionHost
+    """That of the last connection."""
+
+    def __init__(self, group: WorkerGroup | None = None) -> None:
+        super().__init__()
+        self._group = group
 
     async def listen(
         self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
     ) -> Listener:
-        self.site = Site(settings_of(options), secure=False)
+        self.site = site = Site(settings_of(options), secure=False, group=self._group)
+        if self._group is not None:
+            site.relays = Relays(self._group, "http")
+            self._group.answer("http", Answers(partial(_answer_relayed, site)).handle)
         below = await MemoryTransport().listen(
             attrs.evolve(url, transport="memory"), options=options, nursery=nursery
         )
         return _Listener(below, self.site, options)
 
+    async def serve_connection(
+        self, connection: Connection, host: ConnectionHost, /
+    ) -> Connection | None:
+        self.host = host
+        return await super().serve_connection(connection, host)
+
 
 class Plugin:
-    def __init__(self) -> None:
-        self.transport = MemoryHttp()
+    def __init__(self, group: WorkerGroup | None = None) -> None:
+        self.transport = MemoryHttp(group)
 
     @hookimpl
     def penstock_transports(self) -> list[Transport]:
@@ -166,8 +185,9 @@ class World:
 
     server: Server
 
-    def __init__(self, plugin: Plugin, told: list[Exception]) -> None:
+    def __init__(self, plugin: Plugin, told: list[Exception], name: str) -> None:
         self.plugin = plugin
+        self.name = name
         self.told = told
         self.clients: list[Client] = []
 
@@ -177,7 +197,7 @@ class World:
 
     async def connect(self, nursery: trio.Nursery) -> Client:
         connection = await MemoryTransport().connect(
-            parse_url("memory://site"), options=TransportOptions(), nursery=nursery
+            parse_url(f"memory://{self.name}"), options=TransportOptions(), nursery=nursery
         )
         assert isinstance(connection, ByteConnection)
         client = Client(connection)
@@ -193,18 +213,23 @@ class World:
 
 @asynccontextmanager
 async def world(
-    served: Service | None = None, *, limits: Limits | None = None, **extra: object
+    served: Service | None = None,
+    *,
+    limits: Limits | None = None,
+    name: str = "site",
+    group: WorkerGroup | None = None,
+    **extra: object,
 ) -> AsyncIterator[tuple[World, trio.Nursery]]:
-    """Serve, and yield the server and a nursery for connections.
-    Options are those of the plugin: ``hold=3``.
+    """Serve, and yield the server and a nursery for connections. `group` has the workers of which
+    this server is one. Options are those of the plugin: ``hold=3``.
     """
-    plugin, told = Plugin(), list[Exception]()
+    plugin, told = Plugin(group), list[Exception]()
     options = TransportOptions(extra={f"http.{name}": value for name, value in extra.items()})
     async with trio.open_nursery() as nursery:
-        made = World(plugin, told)
+        made = World(plugin, told, name)
         async with serve(
             served or service(),
-            "memory-http://site",
+            f"memory-http://{name}",
             registry=build_registry([plugin]),
             limits=limits,
             options=options,

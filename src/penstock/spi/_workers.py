@@ -64,7 +64,8 @@ class WorkerGroup(ABC):
 
     @abstractmethod
     async def open(self, worker: str, purpose: str) -> "MessageConnection":
-        """Return a stream to the handler that another worker has for `purpose`. Checkpoints.
+        """Return a stream to the handler that another worker has for `purpose`. Checkpoints. Raises
+        BrokenResourceError if too many are open already, or if this process has no file left.
 
         A worker that is over, or has no such handler, ends the stream at once: `receive` raises
         BrokenResourceError. It does so too when the worker dies.

@@ -61,9 +61,9 @@ from penstock.workers._this_worker import Turn
 
 Handler = Callable[[MessageConnection, ConnectionHost], Awaitable[None]]
 
-MOST_STREAMS: Final = 4_096
-"""Streams of other workers that are served at a time. Further ones end at once, as if this worker
-were over.
+SHARE_OF_FILES: Final = 4
+"""Streams to other workers may use one in this number of the files of the process, and so may those
+of other workers.
 """
 
 
@@ -76,7 +76,12 @@ class Group(GivenListeners, WorkerGroup):
         name: int,
         addresses: Sequence[Sequence[str]],
         claims: ClaimReader,
+        most_streams: int,
     ) -> None:
+        """`most_streams` is the number of streams to other workers at a time, and of streams of
+        them. Further ones end at once, as if the other worker were over.
+        """
+        self._most = most_streams
         self._channel = channel
         self.claims: ClaimReader = claims
         self._name = str(name)
@@ -89,6 +94,7 @@ class Group(GivenListeners, WorkerGroup):
         self._refusal = ""
         self._adopted = 0
         self._streams = 0
+        self._opened = 0
         self._host: ConnectionHost | None = None
         self._admission: SharedAdmission | None = None
         self.turn: Turn = Turn(ask=lambda: channel.send(Lead()), give_back=self._give_back)
@@ -251,17 +257,26 @@ class Group(GivenListeners, WorkerGroup):
 
     async def open(self, worker: str, purpose: str) -> MessageConnection:
         await trio.lowlevel.checkpoint()
-        own, theirs = socket.socketpair()
+        if self._opened >= self._most:
+            raise trio.BrokenResourceError("too many streams to other workers are open")
+        try:
+            own, theirs = socket.socketpair()
+        except OSError as error:
+            raise trio.BrokenResourceError("this process has no file left") from error
         own.setblocking(False)  # noqa: FBT003 (the parameter has no name)
+        self._opened += 1
         self._channel.send(Relay(int(worker), purpose), theirs)
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(own))
-        return WorkerStream(stream, worker=worker)
+        return _OpenedStream(stream, worker, self._on_stream_closed)
+
+    def _on_stream_closed(self) -> None:
+        self._opened -= 1
 
     def _on_relay(self, relay: Relay, sock: socket.socket | None) -> None:
         if sock is None:
             return
         handler = self._handlers.get(relay.purpose)
-        if handler is None or self._host is None or self._streams >= MOST_STREAMS:
+        if handler is None or self._host is None or self._streams >= self._most:
             sock.close()
             return
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
@@ -297,6 +312,29 @@ class Group(GivenListeners, WorkerGroup):
 
     def _give_back(self) -> None:
         self._channel.send(LeadOver())
+
+
+class _OpenedStream(WorkerStream):
+    """A stream that this worker has opened."""
+
+    def __init__(
+        self, stream: trio.SocketStream, worker: str, on_closed: Callable[[], object]
+    ) -> None:
+        super().__init__(stream, worker=worker)
+        self._on_closed: Callable[[], object] | None = on_closed
+
+    async def aclose(self) -> None:
+        self._note_closed()
+        await super().aclose()
+
+    async def abort(self) -> None:
+        self._note_closed()
+        await super().abort()
+
+    def _note_closed(self) -> None:
+        if self._on_closed is not None:
+            self._on_closed()
+            self._on_closed = None
 
 
 class HandedListener(Listener):

@@ -40,7 +40,7 @@ from penstock.runtime import (
 )
 from penstock.workers._channel import Channel, receive_first, send_last
 from penstock.workers._claims import ClaimReader
-from penstock.workers._group import Group
+from penstock.workers._group import SHARE_OF_FILES, Group
 from penstock.workers._load import load, load_function
 from penstock.workers._messages import (
     VERSION,
@@ -129,7 +129,15 @@ def _fail(sock: socket.socket, failed: Failed) -> None:
 def _run(
     channel: Channel[ToWorker], start: Start, settings: WorkerSettings, claims: ClaimReader
 ) -> int:
-    group = Group(channel, start.name, start.addresses, claims)
+    files = raise_open_files()
+    most = settings.limits.max_connections
+    group = Group(
+        channel,
+        start.name,
+        start.addresses,
+        claims,
+        most if files is None else min(most, files // SHARE_OF_FILES),
+    )
     group.keep_pages(start.kept)
     set_worker(start.number, start.count, group.turn)
     write_logs(settings.log_format, access=settings.is_verbose)
@@ -165,7 +173,6 @@ def _run(
     def tell_ready() -> None:
         channel.send(Ready(VERSION, group.room, _offered(service)))
 
-    raise_open_files()
     status: int = trio.run(
         partial(_serve, channel, group, serving, settings.limits.drain, main, tell_ready),
         strict_exception_groups=True,

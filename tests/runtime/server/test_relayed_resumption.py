@@ -1,5 +1,7 @@
 """A client that comes back to another worker than the one that holds its connection."""
 
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,6 +86,51 @@ async def test_a_connection_that_cannot_go_on_is_refused_as_by_one_process(
         messages = await second.ask(said, position)
         (goodbye,) = [each for each in messages if isinstance(each, rsio.Goodbye)]
         assert goodbye.reason.partition(" ")[0] == "resume"
+
+
+def large_service() -> Service:
+    """A service whose elements fill the buffers of a connection."""
+    service = Service()
+
+    @service.publisher("numbers")
+    async def numbers() -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(100_000)
+
+    return service
+
+
+async def test_a_client_that_does_not_read_over_another_worker_is_given_up(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The worker that holds its connection cannot tell that: the other one would keep its task, and
+    the file of the client, for ever, and they count nowhere.
+    """
+    limits = replace(LIMITS, resume_timeout=5.0)
+    group: dict[str, FakeWorker] = {}
+    async with (
+        worker("1", group, large_service(), ONE, limits) as (holds, _),
+        worker("2", group, Service(), TWO, limits) as (passes_on, _),
+        raw_clients(ONE) as raw,
+        raw_clients(TWO) as raw_two,
+    ):
+        first = await raw()
+        token = await first.begin(rsio.Subscribe(publisher="numbers", subscriber=0, demand=0))
+        await first.connection.abort()
+        await trio.testing.wait_all_tasks_blocked()
+        second = await raw_two()
+        assert body_of(await second.ask(token, first.received), ANSWER)
+        table: Any = passes_on._connections.resumable
+        assert len(table.relays) == 1
+        second.messages.streams.update(first.messages.streams)
+        await second.send(rsio.Request(subscriber=0, demand=1_000))
+        with trio.move_on_after(limits.write_stall + limits.goodbye_timeout + 1):
+            await trio.sleep_forever()
+        assert len(table.relays) == 0
+        with trio.move_on_after(limits.resume_timeout + 1):
+            await trio.sleep_forever()
+        assert holds.statistics().suspended == 0
+        assert holds.statistics().connections == {}
 
 
 async def test_a_worker_that_ends_is_a_lost_transport(

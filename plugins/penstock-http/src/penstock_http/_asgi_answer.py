@@ -40,7 +40,7 @@ class AsgiAnswer(Outlet):
         else:
             await self.end()
 
-    async def begin(self, response: Response) -> None:
+    async def begin(self, response: Response, *, length: int | None = None) -> None:
         # A stream that always has an element never waits. Then nothing else would tell that the
         # client has gone.
         self._client.watch()

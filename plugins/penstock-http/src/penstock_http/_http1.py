@@ -214,6 +214,7 @@ class _Answer(Outlet):
         self._connection = connection
         self._head = head
         self._closes = closes
+        self._is_chunked = head.is_chunkable
 
     async def write(self, response: Response) -> None:
         headers = (
@@ -226,21 +227,28 @@ class _Answer(Outlet):
         body = b"" if self._head.request.method == "HEAD" else response.body
         await self._connection.send(response_head(response.status, headers) + body)
 
-    async def begin(self, response: Response) -> None:
-        is_chunked = self._head.is_chunkable
-        framing = (("Transfer-Encoding", "chunked"),) if is_chunked else ()
-        shared = self._connection.headers(self._head.request, closes=self._closes or not is_chunked)
+    async def begin(self, response: Response, *, length: int | None = None) -> None:
+        closes = self._closes
+        framing: tuple[tuple[str, str], ...] = ()
+        if length is not None:
+            self._is_chunked = False
+            framing = (("Content-Length", str(length)),)
+        elif self._is_chunked:
+            framing = (("Transfer-Encoding", "chunked"),)
+        else:
+            closes = True  # nothing else tells where the body ends
+        shared = self._connection.headers(self._head.request, closes=closes)
         await self._connection.send(
             response_head(response.status, (*response.headers, *framing, *shared))
         )
 
     async def write_part(self, part: bytes, *, is_last: bool) -> None:
-        if self._head.is_chunkable:
+        if self._is_chunked:
             part = chunk(part) + LAST_CHUNK if is_last else chunk(part)
         await self._connection.send(part)
 
     async def end(self) -> None:
-        if self._head.is_chunkable:
+        if self._is_chunked:
             await self._connection.send(LAST_CHUNK)
 
     def note_written(self, outcome: Outcome) -> None:

@@ -190,9 +190,10 @@ class _Answer(Outlet):
         else:
             await trio.lowlevel.checkpoint()
 
-    async def begin(self, response: Response) -> None:
+    async def begin(self, response: Response, *, length: int | None = None) -> None:
         self._stream.check_sendable()
-        self._mux.streams.answer(self._stream, self._fields(response, ()))
+        more = () if length is None else (("content-length", str(length)),)
+        self._mux.streams.answer(self._stream, self._fields(response, more))
         await trio.lowlevel.checkpoint()
 
     async def write_part(self, part: bytes, *, is_last: bool) -> None:

@@ -49,8 +49,10 @@ class Outlet(ABC):
         """Write a whole answer."""
 
     @abstractmethod
-    async def begin(self, response: Response) -> None:
-        """Write the head of an answer whose body grows."""
+    async def begin(self, response: Response, *, length: int | None = None) -> None:
+        """Write the head of an answer whose body comes in parts. `length` is the number of its
+        bytes, if that is known.
+        """
 
     @abstractmethod
     async def write_part(self, part: bytes, *, is_last: bool) -> None:

@@ -227,7 +227,10 @@ class _Entries(Subscriber[bytes]):
 
 async def _ask(group: WorkerGroup, worker: str, pages: dict[str, bytes]) -> None:
     """Put the page of a worker into `pages`; one that hangs or ends has none."""
-    stream = await group.open(worker, METRICS)
+    try:
+        stream = await group.open(worker, METRICS)
+    except GONE:
+        return
     try:
         with suppress(*GONE), trio.move_on_after(WORKER_SECONDS):
             page = await stream.receive()

@@ -7,6 +7,12 @@ Rules of this file:
   elements.
 * Each write there waits until the bytes are written here. So an answer counts as written, or as
   lost, when it is that for the client.
+* A body passes in pieces of `PIECE` bytes, so this worker holds one of them for a client that does
+  not read. The worker that holds the subscription makes a body when the connection of the client
+  has room for one (`Outlet.bodies`): both together hold what a server of one process would.
+* A client has one stream to another worker for each of its requests that wait there, which is a
+  file. If there are too many of them, `WorkerGroup.open` fails, and the client is told to try
+  again.
 * An answer whose connection breaks later is told with a stream of its own.
 * Nothing is pushed through another worker: `Request.accepts_pushes` is False there, and the client
   polls.
@@ -16,7 +22,7 @@ Rules of this file:
 
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from itertools import count
 from math import inf
 from typing import Any, Final
@@ -35,7 +41,7 @@ from penstock.spi import (
 )
 from penstock_http._heads import Head
 from penstock_http._messages import Outcome, Request, Response, answer
-from penstock_http._outlet import GONE, Outlet
+from penstock_http._outlet import GONE, PIECE, Outlet
 
 PURPOSE: Final = "http"
 
@@ -45,8 +51,13 @@ MOST_WRITTEN: Final = 1_024
 AT_HAND_SECONDS: Final = 0.5
 """Seconds for which a server that shuts down waits for the answer of another worker."""
 
-_WHOLE, _HEAD, _PART, _LAST, _END, _DONE = (b"%d" % kind for kind in range(6))
-"""What a message is, in its first byte."""
+_WHOLE, _HEAD, _PART, _LAST, _END, _DONE, _ENTER, _LEAVE = (b"%d" % kind for kind in range(8))
+"""What a message is, in its first byte. `_ENTER` asks for the room for a body, and `_LEAVE` gives
+it back.
+"""
+
+_LAST_ONES: Final = _WHOLE, _LAST, _END
+"""The other worker is done with the request, and gives the room for a body back."""
 
 
 def purpose_of(address: str) -> str:
@@ -76,10 +87,17 @@ class Relays:
         """Let `worker` answer a request, and return the status. `wait` returns when the client has
         gone, with True, or when the server shuts down.
         """
-        stream = await self._group.open(worker, self._purpose)
         try:
-            await stream.send(_asked(head, peer))
-            return await self._write(worker, stream, outlet, host, wait)
+            stream = await self._group.open(worker, self._purpose)
+        except trio.BrokenResourceError:
+            return await _write_busy(outlet)
+        try:
+            async with AsyncExitStack() as room:
+                is_bounded = not isinstance(outlet.bodies, nullcontext)
+                with suppress(*GONE):
+                    # If the other worker has ended, the wait for its answer tells it.
+                    await stream.send(_asked(head, peer, is_bounded=is_bounded))
+                return await self._write(worker, stream, outlet, host, wait, room)
         finally:
             with trio.CancelScope(shield=True):
                 await stream.abort()
@@ -91,6 +109,7 @@ class Relays:
         outlet: Outlet,
         host: ConnectionHost,
         wait: Callable[[float], Awaitable[bool]],
+        room: AsyncExitStack,
     ) -> int:
         status = 0
         while True:
@@ -98,23 +117,27 @@ class Relays:
             if message is None:
                 if status:
                     raise ConnectionLost("the worker that answers has ended")
-                await outlet.write(answer(503, ("Retry-After", "1"), text="try again"))
-                return 503
+                return await _write_busy(outlet)
             kind, content = message[:1], bytes(message[1:])
             if kind in (_WHOLE, _HEAD):
-                response, key = _response(content)
+                response, key, length = _response(content)
                 status = response.status
                 if key is not None:
                     outlet.outcome = _RelayedOutcome(self, worker, key, host)
                 if kind == _HEAD:
-                    await outlet.begin(response)
+                    await outlet.begin(response, length=length)
                 else:
                     await outlet.write(response)
+            elif kind == _ENTER:
+                # The lock of this connection: other answers of the client are written meanwhile.
+                await room.enter_async_context(outlet.bodies)
+            elif kind == _LEAVE:
+                await room.aclose()
             elif kind in (_PART, _LAST):
                 await outlet.write_part(content, is_last=kind == _LAST)
             else:
                 await outlet.end()
-            if kind in (_WHOLE, _LAST, _END):
+            if kind in _LAST_ONES:
                 outlet.on_written()
                 with suppress(*GONE):
                     await stream.send(_DONE)
@@ -130,6 +153,11 @@ class Relays:
             finally:
                 with trio.CancelScope(shield=True):
                     await stream.aclose()
+
+
+async def _write_busy(outlet: Outlet) -> int:
+    await outlet.write(answer(503, ("Retry-After", "1"), text="try again"))
+    return 503
 
 
 class _RelayedOutcome(Outcome):
@@ -204,7 +232,8 @@ class Answers:
                 if outcome is not None:
                     outcome.on_lost()
                 return
-            await self._answer(*_read(asked), _RelayedOutlet(self, stream), host)
+            outlet = _RelayedOutlet(self, stream, is_bounded=asked["is_bounded"])
+            await self._answer(*_read(asked), outlet, host)
 
     def key_of(self, outcome: Outcome) -> int:
         """Return the number by which another worker may tell that an answer was lost."""
@@ -218,22 +247,33 @@ class Answers:
 class _RelayedOutlet(Outlet):
     """The answer to a request, which another worker writes."""
 
-    def __init__(self, answers: Answers, stream: MessageConnection) -> None:
+    def __init__(self, answers: Answers, stream: MessageConnection, *, is_bounded: bool) -> None:
+        """`is_bounded`: the connection of the client has room for some bodies at a time."""
         self._answers = answers
         self._stream = stream
-        self._has_key = False
+        self.is_over: bool = False
+        """The last message was sent."""
+        if is_bounded:
+            self.bodies = _Room(self)
 
     async def write(self, response: Response) -> None:
-        await self._send(_WHOLE + self._head_of(response) + response.body)
+        body = response.body
+        if len(body) <= PIECE:
+            await self.send(_WHOLE + self._head_of(response) + body)
+        else:
+            await self.begin(response, length=len(body))
+            await self.write_part(body, is_last=True)
 
-    async def begin(self, response: Response) -> None:
-        await self._send(_HEAD + self._head_of(response))
+    async def begin(self, response: Response, *, length: int | None = None) -> None:
+        await self.send(_HEAD + self._head_of(response, length))
 
     async def write_part(self, part: bytes, *, is_last: bool) -> None:
-        await self._send((_LAST if is_last else _PART) + part)
+        for start in range(0, len(part), PIECE):
+            ends = is_last and start + PIECE >= len(part)
+            await self.send((_LAST if ends else _PART) + part[start : start + PIECE])
 
     async def end(self) -> None:
-        await self._send(_END)
+        await self.send(_END)
 
     def note_written(self, outcome: Outcome) -> None:
         """Do nothing: the other worker has the key of this answer."""
@@ -243,25 +283,44 @@ class _RelayedOutlet(Outlet):
         with suppress(*GONE):
             await self._stream.receive()
 
-    def _head_of(self, response: Response) -> bytes:
+    def _head_of(self, response: Response, length: int | None = None) -> bytes:
         outcome = response.outcome if response.outcome is not None else self.outcome
         key = None if outcome is None else self._answers.key_of(outcome)
         fields = {"status": response.status, "headers": response.headers, "key": key}
+        if length is not None:
+            fields["length"] = length
         return json.dumps(fields).encode() + b"\n"
 
-    async def _send(self, message: bytes) -> None:
+    async def send(self, message: bytes) -> None:
+        """Send a message, and wait until it is written for the client."""
         await self._stream.send(message)
-        # Until it is written for the client.
         if await self._stream.receive() is None:
             raise ConnectionLost("the other worker has ended")
+        self.is_over = message[:1] in _LAST_ONES
+
+
+class _Room(AbstractAsyncContextManager[None]):
+    """The room for a body at the connection of the client. It can be entered again and again."""
+
+    def __init__(self, outlet: "_RelayedOutlet") -> None:
+        self._outlet = outlet
+
+    async def __aenter__(self) -> None:
+        await self._outlet.send(_ENTER)
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # The other worker gives it back by itself at the end, and if the stream fails.
+        if kind is None and not self._outlet.is_over:
+            await self._outlet.send(_LEAVE)
 
 
 # --- what is sent
 
 
-def _asked(head: Head, peer: PeerIdentity) -> bytes:
+def _asked(head: Head, peer: PeerIdentity, *, is_bounded: bool) -> bytes:
     request = head.request
     fields: dict[str, Any] = {
+        "is_bounded": is_bounded,
         "method": request.method,
         "path": request.path,
         "query": request.query,
@@ -309,8 +368,10 @@ def _read(asked: dict[str, Any]) -> tuple[Head, PeerIdentity]:
     return head, peer
 
 
-def _response(content: bytes) -> tuple[Response, int | None]:
+def _response(content: bytes) -> tuple[Response, int | None, int | None]:
+    """Return the answer, its key, and the length of its body if that follows."""
     line, _, body = content.partition(b"\n")
     fields = json.loads(line)
     headers = tuple((name, value) for name, value in fields["headers"])
-    return Response(status=fields["status"], headers=headers, body=body), fields["key"]
+    response = Response(status=fields["status"], headers=headers, body=body)
+    return response, fields["key"], fields.get("length")

@@ -26,6 +26,7 @@ from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.runtime.connection._shared_writer import SharedWriter
 from penstock.runtime.connection._statistics import sum_of_directions
+from penstock.runtime.connection._writer import DeadlineSender
 
 __all__ = [
     "AccessLog",
@@ -34,6 +35,7 @@ __all__ = [
     "ConnectionEvents",
     "ConnectionSettings",
     "ConnectionTask",
+    "DeadlineSender",
     "Handover",
     "MemoryBudget",
     "MemoryHolder",

@@ -18,6 +18,7 @@ import msgspec
 import trio
 
 from penstock.api import ConnectionLost, Limits, ProtocolError
+from penstock.runtime.connection import DeadlineSender
 from penstock.runtime.server._resumable import ResumableConnections
 from penstock.spi import (
     Connection,
@@ -73,8 +74,8 @@ class RelayedResumption:
         self, token: bytes, position: int, principal: object
     ) -> tuple[int, bytes, int]:
         """Ask the worker that holds the connection."""
-        self._stream = stream = await self._group.open(self._worker, PURPOSE)
         try:
+            self._stream = stream = await self._group.open(self._worker, PURPOSE)
             with trio.fail_after(self._limits.handshake_timeout):
                 await stream.send(
                     msgspec.msgpack.encode(_Asked(token, position, text_of_principal(principal)))
@@ -101,7 +102,7 @@ class RelayedResumption:
         try:
             with scope, suppress(*_GONE):
                 await stream.send(msgspec.msgpack.encode(_given(connection)))
-                await _pass_on(connection, stream)
+                await _pass_on(connection, stream, DeadlineSender(connection, self._limits))
         finally:
             self._relays.discard(scope)
             with trio.move_on_after(self._limits.goodbye_timeout, shield=True):
@@ -119,7 +120,9 @@ class RelayedResumption:
         """Do nothing: the worker that holds the connection has ended it."""
 
 
-async def _pass_on(connection: Connection, stream: MessageConnection) -> None:
+async def _pass_on(
+    connection: Connection, stream: MessageConnection, to_client: DeadlineSender
+) -> None:
     async with trio.open_nursery() as nursery:
 
         async def to_worker() -> None:
@@ -133,9 +136,11 @@ async def _pass_on(connection: Connection, stream: MessageConnection) -> None:
         nursery.start_soon(to_worker)
         # Caught here, and not outside of the nursery, which would make groups of them. One of the
         # two sides has ended without a goodbye; the caller tells the other one.
-        with suppress(*_GONE):
+        # A client that does not read is given up as by the worker that holds its connection, which
+        # cannot tell it: this task would wait in its send.
+        with suppress(*_GONE, trio.TooSlowError):
             while (data := await stream.receive()) is not None:
-                await connection.send(data)
+                await to_client.send(data)
         # The worker has closed the connection: nothing of the client is read any more.
         nursery.cancel_scope.cancel()
 
