@@ -10,6 +10,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -33,6 +34,7 @@ from penstock.api import (
 from penstock.session import (
     AUTH,
     DRAINING,
+    FALSE_START,
     ILLEGAL_DEMAND,
     NO_SUCH,
     NOT_RESUMED,
@@ -61,6 +63,7 @@ from penstock.wire import split_frames, write_apart
 from penstock_rsocket import _codec as codec
 from penstock_rsocket import _frames as frames
 from penstock_rsocket import _metadata as metadata
+from penstock_rsocket import _traces as traces
 from penstock_rsocket._channels import Arriving, Channels, Opening
 from penstock_rsocket._codec import (
     RsocketDecoder,
@@ -92,6 +95,7 @@ from penstock_rsocket._layout import (
     FrameType,
 )
 from penstock_rsocket._leases import Leases
+from penstock_rsocket._metadata import TRACING, encode_composite, find_entry
 from penstock_rsocket._resume import ResumableFrames, new_token
 from penstock_rsocket._setup import MetadataForm, SetupData
 
@@ -221,6 +225,7 @@ class ReceivedFrames:
             if self._dialect.is_resuming:
                 raise ProtocolError("another frame before RESUME_OK", reason="protocol:resume")
             self.handshake.accept()
+            self._dialect.extensions.release(FALSE_START)
             return not self._channel.state.is_closing
         return True
 
@@ -309,7 +314,7 @@ class ReceivedFrames:
             if not 0 < demand <= LARGEST_NUMBER:
                 self._streams.receive_subscribe(stream_id, None, 1, ILLEGAL_DEMAND)
                 return
-            self.requests.begin(stream_id, demand, partial(self.form.request_of, model))
+            self.requests.begin(stream_id, demand, partial(self._target_of, stream_id, model))
             self.requests.receive_fragment(stream_id, content, data, is_last=False)
             return
         refusal: str | None = None if 0 < demand <= LARGEST_NUMBER else ILLEGAL_DEMAND
@@ -317,7 +322,7 @@ class ReceivedFrames:
             refusal = NO_LEASE
         target: Request | None = None
         try:
-            target = self.form.request_of(model, content, data)
+            target = self._target_of(stream_id, model, content, data)
         except ProtocolError as broken:
             refusal = str(broken)
         if model is Model.FIRE_AND_FORGET:
@@ -340,6 +345,16 @@ class ReceivedFrames:
         """Count a request of the peer. Return False for one above its lease."""
         leases = self._dialect.leases
         return leases is None or leases.admit()
+
+    def _target_of(
+        self, stream_id: int, model: Model, content: bytes | None, data: bytes
+    ) -> Request:
+        """Return what the service is asked for. Raises ProtocolError."""
+        request = self.form.request_of(model, content, data)
+        # A message has no span: nothing would take its trace.
+        if self.form.trace is not None and model is not Model.FIRE_AND_FORGET:
+            self._dialect.receive_trace(stream_id, self.form.trace)
+        return request
 
     def _request_response(self, flags: int, stream_id: int, body: bytes) -> None:
         dialect, serving = self._dialect, self._streams.serving
@@ -400,7 +415,7 @@ class ReceivedFrames:
     def _channel_of(self, stream_id: int, content: bytes | None, data: bytes) -> Request:
         """Return what the service is asked for, and keep the first element of a channel."""
         # With the first element as its data, so that its bytes count as those of any request.
-        request = self.form.request_of(Model.CHANNEL, content, data)
+        request = self._target_of(stream_id, Model.CHANNEL, content, data)
         self._dialect.channels.arriving[stream_id] = Arriving(data)
         return request
 
@@ -625,7 +640,8 @@ class RsocketDialect:
     takes_extensions: ClassVar[bool] = False
     resumes: ClassVar[bool] = True
     carries_metadata: ClassVar[bool] = True
-    default_extensions: ClassVar[frozenset[int]] = frozenset()
+    # Its messages are metadata of requests. RSocket has no place for those of others.
+    default_extensions: ClassVar[frozenset[int]] = frozenset({traces.EXTENSION})
     takes_encodings: ClassVar[bool] = False
     examines_peers: ClassVar[bool] = True
     has_credentials_apart: ClassVar[bool] = True
@@ -653,12 +669,13 @@ class RsocketDialect:
                 usable.append(extension)
         self.is_resuming: bool = self.takeover is not None and self.takeover.question is not None
         """This connection goes on for a lost one, or its client wants that."""
+        self._trace: metadata.Trace | None = None  # of the request that is being sent
         self._rest: list[bytes] = []  # bytes for the lost connection
         self._watch: KeepaliveWatch | None = None
         self.extensions: ExtensionHost = ExtensionHost(
             session,
             usable,
-            _no_message,
+            self._extension_message,
             self._on_admitted,
             has_introductions=True,
         )
@@ -716,11 +733,18 @@ class RsocketDialect:
         self._channel.send(codec.encode(self._client_setup()))
         # A server answers it only if it has accepted the SETUP, and no other frame does so at once.
         self._channel.send(codec.keepalive(b"", respond=True))
+        # What makes spans knows a connection when it is open: requests wait for that.
+        if any(
+            each.id in self.extensions.active and getattr(each, "no_false_start", False)
+            for each in self.extensions.known.values()
+        ):
+            self.extensions.withhold(FALSE_START)
 
     def _client_setup(self) -> frames.Setup:
         given = self._setup
         setup = given if isinstance(given, SetupData) else SetupData(given)
         self._received.form = MetadataForm(setup.metadata_type, setup.data_type)
+        self._open_traces()
         if setup.leases:
             self.leases = Leases(self._session, self._send_leased)
         limits, content = self._channel.limits, setup.metadata
@@ -755,12 +779,14 @@ class RsocketDialect:
         """Note what a client wants."""
         if setup.token is None:
             self.resumable = None
+        self._open_traces()
         if setup.leases:
             self.leases = Leases(self._session, self._send_leased)
 
     def overdue(self) -> None:
         """End the handshake."""
         self._received.handshake.overdue()
+        self.extensions.release(FALSE_START)
 
     def release(self) -> None:
         """Drop what refers to this object: the session is over, or speaks another protocol."""
@@ -775,6 +801,49 @@ class RsocketDialect:
             self._streams,
             self.extensions,
         )
+
+    # --- traces
+
+    def _open_traces(self) -> None:
+        """Begin with traces, if this side makes them and their metadata has a place."""
+        if self._received.form.is_composite:
+            self.extensions.open(traces.EXTENSION)
+
+    def _extension_message(self, extension: Extension, code: int, body: bytes) -> bytes:
+        """Keep the trace for the request that follows, and encode nothing."""
+        if (extension.id, code) == (traces.EXTENSION, traces.MESSAGE):
+            self._trace = traces.trace_of(body)
+        return b""
+
+    def _traced(self, target: str | Request) -> str | Request:
+        """Return what is asked for with the trace that was kept, unless the program has given one
+        itself, or there is no room.
+        """
+        trace, self._trace = self._trace, None
+        request = target
+        if isinstance(request, str):
+            request = Request(Model.STREAM, b"", name=request)
+        if trace is None or find_entry(request.metadata or b"", TRACING) is not None:
+            return target
+        entry = encode_composite([(TRACING, metadata.encode_trace(trace))])
+        traced = replace(request, metadata=(request.metadata or b"") + entry)
+        try:
+            self._check_metadata(traced)
+        except UsageError:
+            return target
+        return traced
+
+    def receive_trace(self, stream_id: int, content: bytes) -> None:
+        """Give the trace of a request to what makes spans. One that cannot be read is ignored."""
+        active = self.extensions.active.get(traces.EXTENSION)
+        if active is None:
+            return
+        try:
+            message = traces.message_of(stream_id, metadata.decode_trace(content))
+        except ProtocolError:
+            return
+        if message is not None:
+            self.extensions.received(active, traces.MESSAGE, message)
 
     # --- resuming
 
@@ -841,6 +910,8 @@ class RsocketDialect:
         observers = self._streams.observers
         if observers is not None:
             target = observers.before_subscribe(stream_id, target)
+            if self._trace is not None:
+                target = self._traced(target)
         # The usual request in fewer calls: what `_send_request` would return.
         elif (
             self.leases is None
@@ -1278,11 +1349,6 @@ class RsocketDialect:
     def held(self) -> int:
         """Return how many bytes of an incomplete frame wait, or for a lost connection."""
         return self._decoder.held + sum(map(len, self._rest))
-
-
-def _no_message(*_: object) -> bytes:
-    """Encode no message of an extension: RSocket has no extension that penstock negotiates."""
-    return b""
 
 
 def _goodbye(reason: str, *, is_refusal: bool, framed: bool) -> bytes:

@@ -11,6 +11,7 @@ from penstock_rsocket._metadata import (
     COMPOSITE,
     DATA_TYPE,
     ROUTING,
+    TRACING,
     decode_route,
     decode_types,
     encode_composite,
@@ -21,8 +22,8 @@ from penstock_rsocket._metadata import (
 
 OCTETS: Final = "application/octet-stream"
 
-_READ_HERE: Final = frozenset({ROUTING, DATA_TYPE, ACCEPTED_TYPES})
-"""Kinds of metadata that decide where a request leads, and how its data is read."""
+_READ_HERE: Final = frozenset({ROUTING, DATA_TYPE, ACCEPTED_TYPES, TRACING})
+"""Kinds of metadata that decide where a request leads and how its data is read, and its trace."""
 
 
 class SetupData(bytes):
@@ -81,15 +82,18 @@ class SetupData(bytes):
 class MetadataForm:
     """How the metadata of the requests on one connection is read and written."""
 
-    __slots__ = ("_type", "types")
+    __slots__ = ("_type", "trace", "types")
 
     def __init__(self, metadata_type: str, data_type: str = OCTETS) -> None:
         self._type = metadata_type
         self.types: ContentTypes = ContentTypes(data_type, metadata_type)
         """Those of a request that names none itself. One object for all of them."""
+        self.trace: bytes | None = None
+        """The trace of the last request that was read."""
 
     def request_of(self, model: Model, content: bytes | None, data: bytes) -> Request:
         """Return a request with its metadata. Raises ProtocolError."""
+        self.trace = None
         if not content or self._type not in (COMPOSITE, ROUTING):
             return Request(model, data, content, types=self.types)
         if self._type == ROUTING:
@@ -99,6 +103,7 @@ class MetadataForm:
         for kind, entry in entries_of(content):
             if kind in _READ_HERE:
                 entries.setdefault(kind, entry)
+        self.trace = entries.get(TRACING)
         types, route = self.types, entries.get(ROUTING)
         if DATA_TYPE in entries or ACCEPTED_TYPES in entries:
             named = decode_types(entries.get(DATA_TYPE, b""))
@@ -123,6 +128,11 @@ class MetadataForm:
             f"a request with the name {route!r}: the metadata of this connection is "
             f"{self._type!r}, which has no place for it; connect with SetupData() as it is"
         )
+
+    @property
+    def is_composite(self) -> bool:
+        """Entries of several kinds may stand in one piece of metadata."""
+        return self._type == COMPOSITE
 
     def credentials_of(self, content: bytes | None) -> bytes | None:
         """Return the content of the credentials in the metadata of a SETUP; None without some.
