@@ -187,12 +187,13 @@ def format_(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def lint(session: nox.Session) -> None:
-    """Style, likely bugs, spelling, and the notes of changes: ruff, codespell, towncrier."""
+    """Style, likely bugs, spelling, notes of changes, workflows: ruff, codespell, towncrier, zizmor."""
     _prepare(session, "lint", distributions=())
     session.run("ruff", "check", *session.posargs, ".")
     session.run("ruff", "format", "--check", ".")
     session.run("codespell", ".")
     session.run("towncrier", "build", "--draft", "--version", "next", silent=True)
+    session.run("zizmor", "--offline", "--quiet", ".github")
 
 
 @nox.session(python=MAIN)
