@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tests.repo._tree import imports_of, python_files, refuse, text_of
+from tests.repo._tree import ROOT, imports_of, python_files, refuse, text_of
 
 PROJECT: dict[str, Any] = tomllib.loads(text_of(Path("pyproject.toml")))
 TCK: dict[str, Any] = tomllib.loads(text_of(Path("tck/pyproject.toml")))
@@ -14,13 +14,11 @@ BOUNDED = re.compile(
 )
 IMPORTED_AS = {"attrs": {"attrs", "attr"}}  # where the name to import is not the name to install
 
+EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+# Without the distributions of this repository.
 LIBRARY_ENTRIES: list[str] = [
     *PROJECT["project"]["dependencies"],
-    *(
-        entry
-        for entries in PROJECT["project"]["optional-dependencies"].values()
-        for entry in entries
-    ),
+    *(entry for entries in EXTRAS.values() for entry in entries if "penstock" not in entry),
 ]
 TCK_ENTRIES: list[str] = TCK["project"]["dependencies"]
 TOOL_ENTRIES = [
@@ -34,6 +32,24 @@ ENTRIES = [*LIBRARY_ENTRIES, *TCK_ENTRIES, *TOOL_ENTRIES]
 
 def _name(entry: str) -> str:
     return re.split(r"[\[>~]", entry)[0]
+
+
+def test_each_distribution_of_plugins_has_an_extra() -> None:
+    """`pip install "penstock[http]"` installs it, in a version of this one or later; and `all`
+    names every extra.
+    """
+    version = re.search(r'__version__ = "(.+)"', text_of(Path("src/penstock/__init__.py")))
+    assert version is not None
+    own = {
+        name: _name(entry) for name, (entry, *_) in EXTRAS.items() if entry.startswith("penstock-")
+    }
+    folders = [path.name for path in (ROOT / "plugins").glob("penstock-*")]
+    assert own == {name.removeprefix("penstock-"): name for name in [*folders, "penstock-tck"]}
+    refuse(
+        (name for name in own if not EXTRAS[name][0].endswith(f">={version[1]}")),
+        f"let these extras begin with {version[1]}:",
+    )
+    assert EXTRAS["all"] == [f"penstock[{','.join(sorted(EXTRAS.keys() - {'all'}))}]"]
 
 
 def test_each_dependency_has_a_lower_bound() -> None:
