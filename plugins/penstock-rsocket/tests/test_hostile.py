@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
+import attrs
 import penstock_rsocket as rsocket
 import pytest
 from penstock_rsocket import RsocketDialect, encode
 
 from penstock.api import Limits, Role
-from penstock.session import Session
+from penstock.session import DialectSettings, Resume, RetainedBytes, Session, retain
+from penstock.testing import ManualSubscriber
 
 HELD: int = 128 << 10
 SENT_FOR_EACH: int = 100
@@ -100,9 +102,47 @@ def setups() -> Iterator[bytes]:
         yield encode(SETUP)
 
 
+def ignored_extensions() -> Iterator[bytes]:
+    while True:
+        yield encode(rsocket.Ext(extended_type=7, ignore=True, data=b"x" * 100))
+
+
+def demands() -> Iterator[bytes]:
+    for stream_id in odd():
+        yield encode(rsocket.RequestN(stream_id=stream_id, demand=2**31 - 1))
+
+
+def pushes_of_bombs() -> Iterator[bytes]:
+    bomb = rsocket.encode_composite([("a/b", b"")]) * 10_000
+    while True:
+        yield encode(rsocket.MetadataPush(metadata=bomb))
+
+
+def types_without_end() -> Iterator[bytes]:
+    types = rsocket.encode_type("a/b") * 20_000
+    bomb = rsocket.encode_composite([(rsocket.ACCEPTED_TYPES, types)])
+    for stream_id in odd():
+        yield encode(rsocket.RequestResponse(stream_id=stream_id, metadata=bomb))
+
+
+def metadata_in_fragments() -> Iterator[bytes]:
+    for stream_id in odd():
+        yield encode(
+            rsocket.RequestResponse(stream_id=stream_id, metadata=b"m" * 4096, follows=True)
+        )
+
+
+def unfinished_metadata() -> Iterator[bytes]:
+    yield encode(rsocket.RequestResponse(stream_id=1, metadata=ROUTE, follows=True))
+    while True:
+        yield encode(rsocket.Payload(stream_id=1, metadata=b"m" * 4096, follows=True))
+
+
 @pytest.mark.parametrize(
     "attack",
     [
+        ignored_extensions,
+        demands,
         fragments,
         empty_fragments,
         metadata_bombs,
@@ -141,6 +181,147 @@ def test_a_flood_ends_its_connection_and_costs_little(
     assert session.state.is_closing or attack is metadata_bombs or (reads and attack is keepalives)
     assert held < HELD
     assert sent < SENT_FOR_EACH * received
+
+
+@pytest.mark.parametrize(
+    "attack", [pushes_of_bombs, types_without_end, metadata_in_fragments, unfinished_metadata]
+)
+def test_large_metadata_holds_what_unfinished_data_may(
+    attack: Callable[[], Iterator[bytes]],
+) -> None:
+    """Each of these costs the client tens of kilobytes a frame. Metadata in fragments has the bounds
+    of data in fragments, and metadata that is whole is not kept after its request.
+    """
+    delegate = Delegate()
+    session = delegate.session = Session(
+        delegate, RsocketDialect, role=Role.SERVER, limits=Limits(), random=lambda: 0.5
+    )
+    session.start(0.0)
+    session.receive(encode(SETUP), 0.0)
+    received = sent = held = 0
+    for chunk in attack():
+        session.receive(chunk, 0.0)
+        received += len(chunk)
+        held = max(held, session.held())
+        sent += len(session.take())
+        if session.state.is_closing or received > 3 * BYTES:
+            break
+    assert session.state.is_closing or attack in (pushes_of_bombs, types_without_end)
+    assert held < 3 * HELD + (Limits().max_element if attack is unfinished_metadata else 0)
+    assert sent < received / 50
+
+
+class Owner:
+    """What keeps a connection after a loss, without a server."""
+
+    def __init__(self) -> None:
+        self.tokens: list[bytes] = []
+
+    def adopt(self, token: bytes) -> bool:
+        self.tokens.append(token)
+        return True
+
+    def bind(self, _active: Any) -> None:
+        """Note nothing."""
+
+
+def questions() -> Iterator[bytes]:
+    while True:
+        yield encode(rsocket.Keepalive(respond=True))
+
+
+def positions() -> Iterator[bytes]:
+    while True:
+        yield encode(rsocket.Keepalive(position=1))
+
+
+def paid_questions() -> Iterator[bytes]:
+    """A question for each 64 KiB of a stream that nobody reads."""
+    while True:
+        yield encode(rsocket.Payload(stream_id=1, data=bytes(60_000)))
+        yield encode(rsocket.Keepalive(respond=True))
+
+
+@pytest.mark.parametrize("attack", [questions, positions, paid_questions, resumes, fragments])
+def test_a_connection_that_can_be_resumed_holds_as_little(
+    attack: Callable[[], Iterator[bytes]],
+) -> None:
+    """Positions that were never sent end it; a question is free only for bytes that were sent."""
+    delegate, owner = Delegate(), Owner()
+    settings = DialectSettings(extensions=(Resume(owner),))  # type: ignore[arg-type]  # as much of it as the dialect uses
+    session = delegate.session = Session(
+        delegate,
+        lambda host: RsocketDialect(host, settings),
+        role=Role.SERVER,
+        limits=Limits(),
+        random=lambda: 0.5,
+    )
+    retain(session.outbox, RetainedBytes(1 << 20, 2 << 20))
+    session.start(0.0)
+    session.receive(encode(attrs.evolve(SETUP, token=b"t" * 16)), 0.0)
+    assert owner.tokens == [b"t" * 16]
+    received = sent = held = 0
+    for chunk in attack():
+        session.receive(chunk, 0.0)
+        received += len(chunk)
+        held = max(held, session.held())
+        sent += len(session.take())
+        if session.state.is_closing or received > BYTES:
+            break
+    # A question for what was sent is what the protocol wants.
+    assert session.state.is_closing or attack is paid_questions
+    assert held < HELD
+    assert sent < SENT_FOR_EACH * received
+
+
+def test_requests_above_a_lease_end_the_connection_that_floods() -> None:
+    """Each is refused, and refusals have a rate."""
+    delegate = Delegate()
+    session = delegate.session = Session(
+        delegate, RsocketDialect, role=Role.SERVER, limits=Limits(), random=lambda: 0.5
+    )
+    session.start(0.0)
+    session.receive(encode(attrs.evolve(SETUP, leases=True)), 0.0)
+    received = sent = held = 0
+    for stream_id in odd():
+        chunk = encode(rsocket.RequestResponse(stream_id=stream_id, metadata=ROUTE))
+        session.receive(chunk, 0.0)
+        received += len(chunk)
+        held = max(held, session.held())
+        sent += len(session.take())
+        if session.state.is_closing or received > BYTES:
+            break
+    assert session.state.is_closing
+    assert held < HELD
+    assert sent < SENT_FOR_EACH * received
+
+
+def test_a_server_cannot_flood_a_client_with_metadata_of_elements() -> None:
+    """In fragments without end, on a stream that the client reads."""
+    for frame in (
+        rsocket.Payload(stream_id=1, metadata=b"", follows=True),
+        rsocket.Payload(stream_id=1, metadata=b"m", follows=True),
+        rsocket.Payload(stream_id=1, metadata=b"m" * 60_000, follows=True),
+    ):
+        delegate, subscriber = Delegate(), ManualSubscriber()
+        session = delegate.session = Session(
+            delegate, RsocketDialect, role=Role.CLIENT, limits=Limits(), random=lambda: 0.5
+        )
+        session.start(0.0)
+        session.receive(encode(rsocket.Keepalive()), 0.0)
+        stream = session.subscribe("a", subscriber)
+        stream.request(5)
+        session.take()
+        received = held = 0
+        for _ in range(BYTES):
+            session.receive(encode(frame), 0.0)
+            received += len(encode(frame))
+            held = max(held, session.held())
+            session.take()
+            if session.state.is_closing or not stream.is_wanted:
+                break
+        assert session.state.is_closing or not stream.is_wanted
+        assert held < Limits().max_element + HELD
 
 
 def test_a_frame_that_never_ends_holds_what_a_frame_may() -> None:

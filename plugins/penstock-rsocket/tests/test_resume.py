@@ -381,6 +381,43 @@ async def test_a_client_may_be_back_before_the_loss_is_noticed(autojump_clock: C
         await second.close()
 
 
+async def test_guesses_of_tokens_find_nothing_and_cost_nothing(autojump_clock: Clock) -> None:
+    """Each is refused in the same words, in the time of any other, and the victim goes on."""
+    async with served() as (server, nursery):
+        victim = await connect_raw(nursery, RESUMABLE, Keepalive(respond=True))
+        await victim.next(keepalives=True)
+        await victim.close()
+        await trio.testing.wait_all_tasks_blocked()
+        began = trio.current_time()
+        for guess in range(100):
+            raw = await connect_raw(
+                nursery,
+                Resume(token=TOKEN[:-1] + bytes([guess]), received=0, first_kept=0),
+            )
+            assert await raw.all() == [
+                Error(stream_id=0, code=ErrorCode.REJECTED_RESUME, data=b"resume")
+            ]
+        assert trio.current_time() == began
+        assert sum(server.statistics().connections.values()) == 1
+        victim = await connect_raw(nursery, Resume(token=TOKEN, received=0, first_kept=0))
+        assert await victim.next() == ResumeOk(received=0)
+        await victim.close()
+
+
+async def test_a_client_that_sends_before_the_answer_is_refused(autojump_clock: Clock) -> None:
+    """Its bytes would have to be kept while the lost connection is looked for."""
+    async with served() as (_, nursery):
+        lost = await connect_raw(nursery, RESUMABLE, Keepalive(respond=True))
+        await lost.next(keepalives=True)
+        await lost.close()
+        question = Resume(token=TOKEN, received=0, first_kept=0)
+        early = RequestResponse(stream_id=1, data=b"x")
+        raw = await connect_raw(nursery, question, early)
+        assert await raw.all() == [
+            Error(stream_id=0, code=ErrorCode.REJECTED_RESUME, data=b"protocol:resume")
+        ]
+
+
 async def test_a_resume_after_the_first_frame_ends_the_connection(autojump_clock: Clock) -> None:
     """With CONNECTION_ERROR, as the specification asks."""
     async with raw_client(service_of()) as raw:
@@ -414,6 +451,35 @@ async def test_a_lost_connection_is_forgotten_after_its_time(autojump_clock: Clo
         assert await raw.all() == [
             Error(stream_id=0, code=ErrorCode.REJECTED_RESUME, data=b"resume")
         ]
+
+
+async def test_the_connection_that_was_lost_first_gives_way_to_a_living_client(
+    autojump_clock: Clock,
+) -> None:
+    """As over RS.io. A client that is back needs no second place."""
+    async with served(limits=replace(LIMITS, max_connections=3)) as (server, nursery):
+        tokens = [bytes([65 + number]) * 16 for number in range(3)]
+        for token in tokens:
+            lost = await connect_raw(
+                nursery, attrs.evolve(SETUP, token=token), Keepalive(respond=True)
+            )
+            await lost.next(keepalives=True)
+            await lost.close()
+            await trio.testing.wait_all_tasks_blocked()
+        assert server.statistics().suspended == 3
+        living = await connect_raw(nursery, SETUP, Keepalive(respond=True))
+        await living.next(keepalives=True)
+        assert server.statistics().suspended == 2
+        early = await connect_raw(nursery, Resume(token=tokens[0], received=0, first_kept=0))
+        assert await early.all() == [
+            Error(stream_id=0, code=ErrorCode.REJECTED_RESUME, data=b"resume")
+        ]
+        late = await connect_raw(nursery, Resume(token=tokens[2], received=0, first_kept=0))
+        assert await late.next() == ResumeOk(received=0)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (server.statistics().suspended, server.statistics().resumed) == (1, 1)
+        await living.close()
+        await late.close()
 
 
 async def test_a_lease_does_not_survive(autojump_clock: Clock) -> None:

@@ -1314,9 +1314,7 @@ class RsocketDialect:
         if data and self.extensions.hearing:
             self.extensions.heard()
         if self._is_asked:
-            # For the connection that goes on.
-            if data:
-                self._rest.append(data)
+            self._keep(data)
             return False
         if self.is_resuming:
             more = self._decoder.feed(data, max_messages=1)
@@ -1341,10 +1339,18 @@ class RsocketDialect:
         """
         if not self._is_asked:
             return True
-        rest = self._decoder.take_rest()
-        if rest:
-            self._rest.append(rest)
+        self._keep(self._decoder.take_rest())
         return False
+
+    def _keep(self, data: bytes) -> None:
+        """Keep bytes for the connection that goes on."""
+        if not data:
+            return
+        # A client waits for RESUME_OK. Kept without a bound, its bytes could fill the memory while
+        # the lost connection is looked for.
+        if self._channel.role is Role.SERVER:
+            raise ProtocolError("a frame before RESUME_OK", reason="protocol:resume")
+        self._rest.append(data)
 
     def held(self) -> int:
         """Return how many bytes of an incomplete frame wait, or for a lost connection."""

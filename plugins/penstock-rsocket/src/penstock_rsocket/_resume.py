@@ -198,7 +198,7 @@ class ResumableFrames:
         self.counter: FrameCounter = FrameCounter(framed=framed)
         """The frames of the peer, from the first byte on."""
         self.token: bytes = b""
-        """The secret of the client; empty before `begin`."""
+        """The secret of this side; empty on a server."""
 
     def begin(self, token: bytes) -> None:
         """Keep what is sent from now on: the connection has a token."""
@@ -216,7 +216,8 @@ class ResumableFrames:
             return f"a token of {len(token)} bytes; {LEAST_TOKEN} is the least"
         if not self._owner.adopt(token):
             return "a token that is in use"
-        self.begin(token)
+        # Without the token: this side needs no secret of its client.
+        self.begin(b"")
         return ""
 
     def question(self) -> bytes:
