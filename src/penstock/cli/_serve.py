@@ -10,6 +10,8 @@ SIGTERM drains: no new connections and streams are accepted, the streams that ru
 deadline, and standard error says which they are. SIGINT ends them at once. Each peer receives a
 goodbye. A second signal ends the program at once. The status is 0 after SIGTERM and 130 after
 SIGINT.
+--limit changes a bound of penstock.Limits, for all workers together if there are any:
+--limit max_connections=20000 --limit drain=60
 Each URL speaks RS.io and ReactiveSocket;
 a URL that begins with rsio+ or reactivesocket+ speaks that protocol only.
 """
@@ -21,8 +23,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.api import Limits, UsageError
+from penstock.api import UsageError
 from penstock.cli._encoding import encoding_argument, in_encoding
+from penstock.cli._limits import limit_arguments, limits_of
 from penstock.cli._logging import log_arguments, start_logs
 from penstock.cli._printable import printable
 from penstock.cli._tls import tls_arguments, transport_options
@@ -74,6 +77,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
             "PATH, takes over without refusing a client"
         ),
     )
+    limit_arguments(command)
+    command.add_argument(
+        "--resume",
+        action="store_true",
+        help=(
+            "keep a connection that is lost for a minute: a client with resume=True goes on, "
+            "without a loss"
+        ),
+    )
     command.add_argument(
         "--safe-path",
         action="store_true",
@@ -89,6 +101,7 @@ def prepare(options: argparse.Namespace) -> None:
     """Find the service, before the run loop begins."""
     if options.handover is not None and options.workers is None:
         raise UsageError("--handover needs --workers: a server in one process hands nothing over")
+    options.bounds = limits_of(options.limits)
     if options.workers is not None:
         return  # each worker imports it, and this process does not
     here = Path.cwd()
@@ -136,8 +149,15 @@ async def run(options: argparse.Namespace) -> int:
     # that would need the lower limit.
     raise_open_files()
     status = await serve_until_signal(
-        serve(service, *urls, options=transport, insecure=options.insecure),
-        drain=Limits().drain,
+        serve(
+            service,
+            *urls,
+            limits=options.bounds,
+            options=transport,
+            resume=options.resume,
+            insecure=options.insecure,
+        ),
+        drain=options.bounds.drain,
         on_serving=announce,
         on_signal=on_signal,
         on_waiting=lambda streams, seconds: write(
@@ -157,8 +177,9 @@ async def _run_workers(
     settings = WorkerSettings(
         service=options.service,
         urls=tuple(urls),
-        limits=Limits(),
+        limits=options.bounds,
         options=transport,
+        resume=options.resume,
         insecure=options.insecure,
         safe_path=options.safe_path,
         is_verbose=options.verbose,
