@@ -18,6 +18,7 @@ from penstock.api import (
 from penstock.session import SendingEvent, SendingStream
 from penstock.session._outbox import MAX_LARGE
 from penstock.session._reasons import explain_stream_end
+from penstock.session._sending_stream import HEADER_ALLOWANCE, LEAST_PULL
 from tests.session._pair import (
     Pair,
     RawPeer,
@@ -386,8 +387,23 @@ def test_a_run_takes_room_of_the_outbox() -> None:
         source.emit(bytes(10))
         emitted += 1
         assert emitted < 100
-    assert pair.server.session.outbox.room() <= 0
+    # What is left has room for one, which is not asked for by itself.
+    assert 10 + HEADER_ALLOWANCE <= pair.server.session.outbox.room() < 200 // LEAST_PULL
     assert pair.server.session.held() >= 100
+    assert source.requests == [1, 10]
+    pair.settle()
+    assert source.requests == [1, 10, 11]  # all the room at once
+
+
+def test_elements_that_are_longer_than_the_room_are_asked_for() -> None:
+    """Nothing of the stream waits for the writer then, so nothing would free more room."""
+    pair = Pair(limits=limits_with(outbound_high=200))
+    source, subscriber = open_stream(pair, UNBOUNDED)
+    for number in range(1, 6):
+        assert source.demand == number
+        source.emit(bytes(300))
+        pair.settle()
+    assert len(subscriber.elements) == 5
 
 
 def test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes() -> None:

@@ -78,6 +78,11 @@ UNKNOWN_SIZE: Final = -1
 Until then one is requested at a time.
 """
 
+LEAST_PULL: Final = 8
+"""A stream whose elements wait for the writer asks for more if at least this fraction of the room
+is free: an eighth, 16 KiB by default.
+"""
+
 HEADER_ALLOWANCE: Final = 8
 """The room is divided by the expected size plus this:
 the headers of the shipped protocols have 3 to 16 bytes.
@@ -686,21 +691,24 @@ class SendingStream(Subscriber[bytes]):
         room = outbox.room()
         # The expected size is what is known of the next element.
         # The first of a stream may be large as well.
-        if self._expected_size > self._channel.dialect.max_unsplit or (
-            self._expected_size < 0 and outbox.large_elements
-        ):
+        size = self._expected_size
+        each = max(size, 0) + (OBJECT_ALLOWANCE if outbox.owing else HEADER_ALLOWANCE)
+        if size > self._channel.dialect.max_unsplit or (size < 0 and outbox.large_elements):
             if room <= 0 or not outbox.may_pull_large():
                 outbox.block_unsure(self)
                 return
         elif room <= 0 or outbox.asked >= MAX_ASKED * self._channel.limits.outbound_high:
-            (outbox.block_unsure if self._expected_size < 0 else outbox.block)(self)
+            (outbox.block_unsure if size < 0 else outbox.block)(self)
+            return
+        elif self._gathered and room < max(each, self._channel.limits.outbound_high // LEAST_PULL):
+            # The writer comes for what is gathered, and makes room for many. A pull costs as much
+            # as some ten elements, also one for the last that fits.
+            outbox.block(self)
             return
         # The last lengths are the best guess at the next ones. Before the first element, and for
         # blocks, one is pulled: eight streams of 20 KB elements once held 1.8 MB for a peer that
         # did not read, because each had asked for as many as its demand allowed.
-        size = self._expected_size
         one = size < 0 or (fixed is not None and fixed.yields_blocks)
-        each = max(size, 0) + (OBJECT_ALLOWANCE if outbox.owing else HEADER_ALLOWANCE)
         n = self.reserve(
             1
             if one
