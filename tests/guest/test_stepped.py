@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from penstock import aio
-from penstock.guest._stepped import Stepped, next_step
+from penstock.guest._stepped import NEXT_STEP, Stepped
 from tests.aio._run import run
 from tests.guest._served import reached
 
@@ -27,15 +27,15 @@ def test_a_step_is_made_at_once() -> None:
 
     async def work() -> None:
         task = asyncio.current_task()
-        await next_step()
+        await NEXT_STEP
         seen.append("first")
-        await next_step()
+        await NEXT_STEP
         assert asyncio.current_task() is task
         with pytest.raises(RuntimeError):
             trio.lowlevel.current_task()
         await asyncio.sleep(0)
         seen.append("went on")
-        await next_step()
+        await NEXT_STEP
         seen.append("last")
 
     async def main() -> None:
@@ -59,6 +59,36 @@ def test_a_step_is_made_at_once() -> None:
     run(main())
 
 
+def test_a_step_inside_of_another_one_is_made_by_the_task() -> None:
+    """Where the step of one task of asyncio makes a call in a task of trio, that asks for a step
+    of another one: a task is not entered in the middle of another.
+    """
+    seen: list[str] = []
+
+    async def work() -> None:
+        await NEXT_STEP
+        seen.append("stepped")
+
+    async def main() -> None:
+        stepped = Stepped(work(), "inner", lambda: None)
+        await asyncio.sleep(0)
+        loop, outer = asyncio.get_running_loop(), asyncio.current_task()
+
+        def act() -> None:
+            asyncio.tasks._enter_task(loop, outer)  # type: ignore[attr-defined]  # documented
+            try:
+                stepped.step()
+            finally:
+                asyncio.tasks._leave_task(loop, outer)  # type: ignore[attr-defined]  # as above
+            assert seen == []
+
+        await aio.in_trio(in_a_pass, act)
+        await stepped.task
+        assert seen == ["stepped"]
+
+    run(main())
+
+
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
 def test_a_cancellation_is_never_lost(steps: int) -> None:
     """Before a step, and after one that the task does not know yet: it has parked again, waits for
@@ -68,8 +98,8 @@ def test_a_cancellation_is_never_lost(steps: int) -> None:
 
     async def work() -> None:
         try:
-            await next_step()
-            await next_step()
+            await NEXT_STEP
+            await NEXT_STEP
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
             heard.append("cancelled")
@@ -77,7 +107,7 @@ def test_a_cancellation_is_never_lost(steps: int) -> None:
 
     async def short() -> None:
         for _ in range(3):
-            await next_step()
+            await NEXT_STEP
 
     async def main() -> None:
         stepped = Stepped(short() if steps == 3 else work(), "cancelled", lambda: None)

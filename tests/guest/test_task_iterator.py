@@ -13,9 +13,9 @@ import trio
 
 import penstock
 from penstock import Limits, aio
-from penstock.api import CleanupTimeout, PublisherFailed, UsageError
+from penstock.api import BytesList, CleanupTimeout, PublisherFailed, UsageError
 from penstock.guest import _task_iterator
-from penstock.guest._task_iterator import TASK_BYTES
+from penstock.guest._task_iterator import TASK_BYTES, TaskIterator
 from penstock.streams import waits_for_demand
 from tests.aio._run import run
 from tests.guest._served import reached, serving
@@ -46,9 +46,13 @@ class Numbers:
             self.ended.append("closed")
 
 
+@pytest.mark.parametrize("turn", [0.0, 3600.0])
 @pytest.mark.parametrize("demand", [1, 3, 256])
-def test_it_is_pulled_by_demand(demand: int) -> None:
-    """The lead of the generator over its reader is at most the demand of the reader."""
+def test_it_is_pulled_by_demand(demand: int, turn: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lead of the generator over its reader is at most the demand of the reader, also if each
+    element takes a turn.
+    """
+    monkeypatch.setattr(_task_iterator, "TURN_SECONDS", turn)
     numbers = Numbers()
 
     async def main() -> None:
@@ -363,9 +367,72 @@ def test_what_ends_a_group_or_a_timeout_at_a_yield_is_the_failure() -> None:
     run(main())
 
 
+def test_one_that_answers_a_cancellation_with_an_element() -> None:
+    """Its own timeout ends a wait inside of it, and the reader waits for what comes then."""
+
+    async def reports() -> AsyncIterator[str]:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            yield "late"
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        service = aio.Service()
+        service.publisher("reports")(reports)
+        async with (
+            serving(service) as (_, peer),
+            peer.subscribe("reports", type=str) as stream,
+        ):
+            assert await anext(stream) == "late"
+
+    run(main())
+
+
+def test_what_is_ready_tells_whether_all_are_bytes() -> None:
+    """Nobody examines the elements of a `BytesList` again, so each of its elements is of `bytes`.
+    That holds also for an element in answer to a cancellation, which nobody has requested.
+    """
+
+    async def late() -> AsyncIterator[Any]:
+        for number in range(5):
+            yield bytes(number)
+        yield 5
+        yield b"6"
+        try:
+            async with asyncio.timeout(0.01):
+                yield b"7"
+        except TimeoutError:
+            yield 8
+        yield b"9"
+
+    async def pull() -> None:
+        iterator: TaskIterator[Any] = TaskIterator(late, "late", cleanup_timeout=5)
+        kinds: list[tuple[type, list[Any]]] = []
+        for most in (3, 4, 1):
+            assert iterator.take_ready(most) == ()
+            assert await iterator.wait_ready()
+            taken = iterator.take_ready(most)
+            kinds.append((type(taken), list(taken)))
+        await iterator.parked.park()  # until the element that nobody has requested
+        taken = iterator.take_ready(1)
+        kinds.append((type(taken), list(taken)))
+        assert kinds == [
+            (BytesList, [b"", bytes(1), bytes(2)]),
+            (list, [bytes(3), bytes(4), 5, b"6"]),
+            (BytesList, [b"7"]),
+            (list, [8]),
+        ]
+        await iterator.aclose()
+
+    run(aio.in_trio(pull))
+
+
 def test_one_that_yields_on_after_its_cancellation_is_closed() -> None:
-    """It is at a `yield` then, and nobody asks for more."""
+    """It is at a `yield` then, and nobody asks for more. That takes no time."""
     ended: list[str] = []
+    reported: list[Exception] = []
 
     async def swallows() -> AsyncIterator[int]:
         try:
@@ -381,12 +448,13 @@ def test_one_that_yields_on_after_its_cancellation_is_closed() -> None:
     async def main() -> None:
         service = aio.Service()
         service.publisher("swallows", serializer="json")(swallows)
-        async with serving(service) as (_, peer):
+        async with serving(service, on_violation=reported.append) as (_, peer):
             async with peer.subscribe("swallows", type=int) as stream:
                 assert await anext(stream) == 1
             await reached(lambda: ended)
 
     run(main())
+    assert reported == []
 
 
 def test_one_that_never_waits_lets_others_run() -> None:
@@ -504,6 +572,7 @@ def test_a_turn_ends_after_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
         while len(made) < 50:  # each pass of the loop
             seen.append(len(made))
             await asyncio.sleep(0)
+        seen.append(50)
 
     async def main() -> None:
         looks = asyncio.create_task(look())

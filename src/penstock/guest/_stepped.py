@@ -11,15 +11,15 @@ Rules of this file:
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Iterator
 from contextvars import Context, copy_context
-from typing import Any
+from typing import Any, Final
 
 from penstock.guest._inside_trio import step_in, step_out
 
 
 class Stepped(Coroutine[Any, Any, None]):
-    """Runs a coroutine as a task, which waits for `step` with ``await next_step()``."""
+    """Runs a coroutine as a task, which waits for `step` with ``await NEXT_STEP``."""
 
     __slots__ = (
         "_context",
@@ -42,7 +42,7 @@ class Stepped(Coroutine[Any, Any, None]):
         name: str,
         on_pause: Callable[[], object],
     ) -> None:
-        """`on_pause` is called after each step that does not end the coroutine."""
+        """`on_pause` is called after each step that the task makes by itself, but for the last."""
         self._coroutine = coroutine
         self._on_pause = on_pause
         self._loop = asyncio.get_running_loop()
@@ -74,12 +74,10 @@ class Stepped(Coroutine[Any, Any, None]):
         except BaseException as end:  # raised again in the step of the task
             self._end, self._is_ahead = end, True
         else:
-            self._is_ahead = self._trap is not _PARKED
+            self._is_ahead = self._trap is not NEXT_STEP
         finally:
             asyncio.tasks._leave_task(loop, task)  # noqa: SLF001  # as above
             step_in(task_of_trio)
-        if self._end is None:
-            self._on_pause()
         if not self._is_ahead:
             self._waiting = waiting
         elif not waiting.done():  # the step may have cancelled its own task
@@ -114,23 +112,20 @@ class Stepped(Coroutine[Any, Any, None]):
         return self._coroutine.__await__()
 
     def _wait(self, trap: Any) -> Any:
-        if trap is not _PARKED:
+        if trap is not NEXT_STEP:
             return trap
         waiting = self._waiting = self._loop.create_future()
         # What a task waits for, as ``await waiting`` tells it.
         return next(waiting.__await__())
 
 
-class _Parked:
+class _NextStep:
     """What a coroutine yields to wait for the next step."""
 
-    def __await__(self) -> Generator["_Parked", None, None]:
-        yield self
+    def __await__(self) -> Iterator["_NextStep"]:
+        # A generator would be an object and a frame more in each step.
+        return iter((self,))
 
 
-_PARKED = _Parked()
-
-
-async def next_step() -> None:
-    """Wait for the next `Stepped.step`, in the coroutine that it runs."""
-    await _PARKED
+NEXT_STEP: Final[Any] = _NextStep()
+"""Await it to wait for the next `Stepped.step`, in the coroutine that it runs."""

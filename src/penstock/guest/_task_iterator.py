@@ -24,7 +24,7 @@ import trio
 from penstock.api import BytesList, PublisherFailed, Subscriber, UsageError
 from penstock.core import ParkedTask, Scope, SourceMemory
 from penstock.guest._calls import explained, is_ending, runs_on
-from penstock.guest._stepped import Stepped, next_step
+from penstock.guest._stepped import NEXT_STEP, Stepped
 from penstock.reader import TURN_SECONDS
 from penstock.streams import PulledSource, Source, Streamable, Wrap, as_source
 
@@ -162,6 +162,8 @@ class TaskIterator(AsyncIterator[T]):
             return False
         self._most += n
         self._task.step()
+        if self._ready and self.parked.task is not None:
+            self.parked.wake()
         return True
 
     async def __anext__(self) -> T:
@@ -244,42 +246,39 @@ class TaskIterator(AsyncIterator[T]):
                 continue
             is_slow = monotonic() >= ends
             helping = 1 if is_slow else min(2 * helping, LONGEST_HELPING)
-            if len(ready) >= self._most:
-                try:
-                    await self._wait_for_demand(iterator)
-                except StopAsyncIteration:
-                    return
-                if self._is_closing:
-                    return
+            if is_slow or len(ready) >= self._most:
+                if len(ready) < self._most:
+                    await asyncio.sleep(0)
+                # The way of each pull: one coroutine more takes as long as twenty elements.
+                while len(ready) >= self._most:
+                    if self._is_closing:
+                        return
+                    try:
+                        await NEXT_STEP
+                    except asyncio.CancelledError as cancelled:
+                        try:
+                            await self._throw(cancelled, iterator)
+                        except StopAsyncIteration:
+                            return
                 ends = monotonic() + TURN_SECONDS
-            elif is_slow:
-                await asyncio.sleep(0)
-                ends = monotonic() + TURN_SECONDS
-            # There is less demand than elements when the stream has ended meanwhile.
-            left = max(1, min(helping, self._most - len(ready)))
+            left = min(helping, self._most - len(ready))
 
-    async def _wait_for_demand(self, iterator: AsyncIterator[T]) -> None:
-        """Wait at a `yield` of the iterable. Raises StopAsyncIteration if it ends there."""
-        while len(self._ready) >= self._most and not self._is_closing:
-            try:
-                await next_step()
-            except asyncio.CancelledError as cancelled:
-                athrow: Any = getattr(iterator, "athrow", None)
-                if athrow is None or self._has_closed():
-                    raise
-                # A timeout or a group that the generator holds open over its `yield` cancels the
-                # task here: the cancellation belongs to the generator.
-                self._ready.append(await athrow(cancelled))
-                self._are_bytes = False  # it may be anything
+    async def _throw(self, cancelled: asyncio.CancelledError, iterator: AsyncIterator[T]) -> None:
+        """Let the iterable handle a cancellation that has come at its `yield`. Raises
+        StopAsyncIteration if it ends.
+        """
+        # A timeout or a group that the generator holds open over its `yield` cancels the task here:
+        # the cancellation belongs to the generator.
+        athrow: Any = getattr(iterator, "athrow", None)
+        if athrow is None or self._is_closing:
+            raise cancelled
+        self._ready.append(await athrow(cancelled))
+        self._are_bytes = False  # it may be anything
 
     def _on_pause(self) -> None:
         """Let the pump take what was pulled: the task waits."""
         if self._ready and self.parked.task is not None:
             self.parked.wake()
-
-    def _has_closed(self) -> bool:
-        """Return whether the stream has ended, meanwhile."""
-        return self._is_closing
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
         self._is_over = True
