@@ -24,6 +24,7 @@ STABLE = (
     "penstock.blocking",
     "penstock.notebook",
     "penstock_tck",
+    "penstock_tck.lead",
 )
 PRIVATE_MARK = "```{admonition} Private\n"
 
