@@ -1,7 +1,8 @@
 """Cuts between penstock and rsocket-java with resume, on both sides: a relay ends each connection
 after a random number of bytes, and a stream, a channel and requests must go on.
 
-The stream has numbers in order, so each lost and each repeated element is counted.
+The stream has numbers in order, so each lost and each repeated element is counted. Requests and their
+answers have up to 20,000 bytes, and go in fragments.
 """
 
 import random
@@ -20,7 +21,9 @@ from penstock.api import Limits
 LEAST, MOST = 300, 30_000
 """Bytes that a connection carries in one direction before it is cut."""
 
-LIMITS = replace(Limits(), resume_timeout=60.0)
+LONGEST_REQUEST = 20_000
+
+LIMITS = replace(Limits(), resume_timeout=60.0, split_outbound_at=4096)
 
 
 @attrs.define
@@ -122,7 +125,11 @@ async def as_client(command: list[str], cuts: int, seed: int) -> str:
             async def ask() -> None:
                 number = 0
                 while relay.cuts < cuts:
-                    answers.note(int(await peer.request("echo", b"%d" % number)))
+                    # Blanks, which belong to no number.
+                    data = b"%d" % number + b" " * (number * 997 % LONGEST_REQUEST)
+                    answer = await peer.request("echo", data)
+                    assert answer == data
+                    answers.note(int(answer))
                     number += 1
 
             async with trio.open_nursery() as work:

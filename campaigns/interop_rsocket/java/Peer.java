@@ -239,6 +239,7 @@ public class Peer {
     CloseableChannel server =
         RSocketServer.create((setup, sending) -> Mono.just(new Steady()))
             .resume(resume())
+            .fragment(4096)
             .bind(TcpServerTransport.create("127.0.0.1", 0))
             .block();
     System.out.println(server.address().getPort());
@@ -273,6 +274,7 @@ public class Peer {
             .dataMimeType("application/octet-stream")
             .keepAlive(Duration.ofSeconds(5), Duration.ofSeconds(30))
             .resume(resume())
+            .fragment(4096)
             .connect(TcpClientTransport.create("127.0.0.1", port))
             .block();
     Count stream = new Count();
@@ -291,9 +293,13 @@ public class Peer {
             each -> channel.note(Integer.parseInt(each.getDataUtf8())),
             failed -> failures.add("channel: " + failed));
     Flux.range(0, Integer.MAX_VALUE)
-        .concatMap(n -> peer.requestResponse(named("echo", ("" + n).getBytes())), 1)
+        .concatMap(
+            n ->
+                peer.requestResponse(
+                    named("echo", ("" + n + " ".repeat(n * 997 % 20_000)).getBytes())),
+            1)
         .subscribe(
-            each -> answers.note(Integer.parseInt(each.getDataUtf8())),
+            each -> answers.note(Integer.parseInt(each.getDataUtf8().trim())),
             failed -> failures.add("answers: " + failed));
     System.in.read();
     System.out.println(

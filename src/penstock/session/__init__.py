@@ -20,6 +20,7 @@ from penstock.session._dialect import (
     DialectSettings,
     EncodingOffer,
     Fault,
+    OptionalDialect,
 )
 from penstock.session._extensions import DRAIN, FALSE_START, KEEPALIVE, ExtensionHost
 from penstock.session._handshake import ChooseDialect, protocol_detector, refusal_for
@@ -115,6 +116,7 @@ __all__ = [
     "ExtensionHost",
     "Fault",
     "IntroductionHandshake",
+    "OptionalDialect",
     "Outbox",
     "OutgoingData",
     "Reason",

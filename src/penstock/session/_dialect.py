@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from penstock.api import Extension, Model, PenstockError, ProtocolError
+from penstock.api import ContentTypes, Extension, Model, PenstockError, ProtocolError
 
 # A circle for type checkers alone: the channel has a dialect, and a dialect is told of the channel.
 if TYPE_CHECKING:
@@ -148,17 +148,48 @@ class Dialect(Protocol):
 
     # A fault, because a text cannot tell whose doing the end is: it may be a publisher's words.
     def error(self, stream_id: int, text: str, fault: Fault, /) -> bytes:
-        """Encode the end of a stream with an error.
-
-        Optional: a dialect whose protocol has numbers for errors has a method `coded_error` as
-        well, with the code of a `PublicError` as one more argument. It is called for these alone.
-        """
+        """Encode the end of a stream with an error."""
 
     def goodbye(self, reason: str, /) -> bytes:
         """Encode the end of the connection, with a token for the reason or ``""``."""
 
     def split(self, data: bytearray, /) -> Iterable[bytes | bytearray | memoryview]:
         """Cut bytes that shall be sent into the messages of a framed transport."""
+
+
+class OptionalDialect(Protocol):
+    """What a dialect has as well if its protocol has it: each is looked for, and most dialects have
+    none of them. The factory has `resumes`.
+    """
+
+    @property
+    def content_types(self) -> ContentTypes:
+        """The MIME types of the requests of this side."""
+
+    @property
+    def carries_metadata(self) -> bool:
+        """`join_run` may get a single `WithMetadata`, which goes in a message of its own."""
+
+    @property
+    def resumes(self) -> bool:
+        """The dialect can go on over another transport. Then its settings have the extensions
+        `Resume` and `Resuming`.
+        """
+
+    @property
+    def received_position(self) -> int:
+        """The position up to which this side has received, if it is not a number of bytes."""
+
+    def coded_error(self, stream_id: int, text: str, fault: Fault, code: int, /) -> bytes:
+        """Encode the end of a stream with the code of a `PublicError`."""
+
+    def on_next_link(self) -> None:
+        """Go on over another transport."""
+
+    def take_rest(self) -> list[bytes]:
+        """Return the bytes after the answer to a client that resumes: they belong to the
+        connection that goes on.
+        """
 
 
 class DialectHost(Protocol):

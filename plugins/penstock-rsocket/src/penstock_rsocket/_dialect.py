@@ -1313,7 +1313,7 @@ class RsocketDialect:
         """
         if data and self.extensions.hearing:
             self.extensions.heard()
-        if self._is_asked:
+        if self.takeover is not None and self._is_asked:
             self._keep(data)
             return False
         if self.is_resuming:
