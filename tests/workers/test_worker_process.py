@@ -1,6 +1,7 @@
 """One worker, as the parent sees it."""
 
 import signal
+from typing import Any
 
 from penstock.workers._worker_process import MOST_UNTAKEN, Client, WorkerProcess, WorkerState
 
@@ -48,3 +49,25 @@ def test_a_worker_is_settled_when_its_clients_are_known() -> None:
     worker.unknown.clear()
     worker.untaken[1] = Client(1, 0, [], None)
     assert not worker.is_settled
+
+
+def test_a_worker_that_starts_is_killed_and_another_one_gets_the_signal() -> None:
+    """The first one may not handle it yet: a signal that is ignored until then would be lost."""
+    told: list[object] = []
+
+    class Process:
+        pid = 1
+
+        def send_signal(self, number: signal.Signals) -> None:
+            told.append(number)
+
+        def kill(self) -> None:
+            told.append("kill")
+
+    for state in (WorkerState.STARTING, WorkerState.SERVING):
+        process: Any = Process()
+        worker = a_worker()
+        worker.state, worker.process = state, process
+        worker.end_now(signal.SIGINT)
+        assert worker.state is WorkerState.ENDING
+    assert told == ["kill", signal.SIGINT]

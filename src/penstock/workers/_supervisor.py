@@ -45,7 +45,7 @@ from penstock.spi import (
     build_registry,
     parse_url,
 )
-from penstock.workers._lines import pass_lines
+from penstock.workers._lines import standard_outputs
 from penstock.workers._messages import (
     MOST_KEPT,
     VERSION,
@@ -204,6 +204,7 @@ class Supervisor:
         self._follower: socket | None = None
         self._answers = TokenBucket(ANSWERED * count, ANSWERED_RATE * count)
         self._refused: Counter[str] = Counter()  # bounded by the reasons of an admission
+        self._output, self._errors = standard_outputs()
         self._stop = trio.Event()
         self.stop_signal: signal.Signals | None = None
         """The signal that has ended it; None if another parent has taken over."""
@@ -314,11 +315,8 @@ class Supervisor:
         number = self.stop_signal or signal.SIGINT
         running = [each for each in self._workers.values() if each.state is not WorkerState.OVER]
         for worker in running:
-            # One that starts has nobody to say goodbye to.
-            if worker.state is WorkerState.STARTING:
-                worker.give_up()
-            elif worker.state is WorkerState.SERVING or number is not signal.SIGTERM:
-                worker.tell(number)
+            if worker.state is not WorkerState.ENDING or number is not signal.SIGTERM:
+                worker.end_now(number)
         self.was_cut = not await self._wait_over(running)
         for client in self._waiting:
             if client.sock is not None:
@@ -441,7 +439,7 @@ class Supervisor:
             version.retired.set()
             failed = tuple(version.workers.values())
             for worker in failed:
-                worker.tell(signal.SIGINT)
+                worker.end_now(signal.SIGINT)
             self._nursery.start_soon(self._wait_over, failed)
             return
         self._version = version
@@ -523,8 +521,8 @@ class Supervisor:
             async with trio.open_nursery() as writing:
                 writing.start_soon(worker.channel.run_writer)
                 async with trio.open_nursery() as reading:
-                    reading.start_soon(pass_lines, worker.process.stdout, 1)
-                    reading.start_soon(pass_lines, worker.process.stderr, 2)
+                    reading.start_soon(self._output.pass_on, worker.process.stdout)
+                    reading.start_soon(self._errors.pass_on, worker.process.stderr)
                     reading.start_soon(self._read, version, worker)
                     await worker.process.wait()
                     # Its last words. A child process of the worker may keep its output open.

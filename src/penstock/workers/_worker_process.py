@@ -134,10 +134,15 @@ class WorkerProcess:
             with suppress(ProcessLookupError, AttributeError):
                 self.process.send_signal(number)
 
-    def give_up(self) -> None:
-        """End the process, also if the system is still starting it."""
-        self.state = WorkerState.ENDING
-        self.kill()
+    def end_now(self, number: signal.Signals) -> None:
+        """Send a signal, or kill the process if it starts: it has nobody to say goodbye to, and may
+        not handle the signal yet.
+        """
+        if self.state is WorkerState.STARTING:
+            self.state = WorkerState.ENDING
+            self.kill()
+        else:
+            self.tell(number)
 
     def kill(self) -> None:
         """End the process at once. Plain: it can be called from any thread."""
