@@ -27,7 +27,7 @@ FIRST_TIME = 1_782_900_000
 """2026-07-01T10:00:00Z: the time of the first elements of a server with --minutes."""
 
 
-def element_at(kind: str, partition: int, position: int) -> bytes:
+def element_at(kind: str, partition: int, position: int) -> bytes:  # noqa: PLR0911  # one a kind
     """Return the element at a position."""
     number = position * 10 + partition
     if kind == "json":
@@ -42,6 +42,8 @@ def element_at(kind: str, partition: int, position: int) -> bytes:
         return msgspec.msgpack.encode(
             {"id": number, "name": f"name {number % 7}", "amount": number / 4}
         )
+    if kind.isdigit():
+        return b"%0*d" % (int(kind), number)
     if kind == "arrow":
         return _arrow_rows(number)
     return b"%032d" % number

@@ -9,10 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from penstock_spark.sink._json_elements import json_elements
 from penstock_spark.source._json_rows import JsonRows
+from penstock_spark.source._runs import Runs
 
-from penstock.api import PenstockError
+from penstock.api import PenstockError, ShortRun
 
 FIELDS = [
     pa.field("id", pa.int64()),
@@ -238,3 +241,30 @@ def test_what_the_sink_writes_is_read_as_it_was() -> None:
     elements = json_elements(pa.RecordBatch.from_pylist(rows, schema=pa.schema(fields)))
     assert base64.b64encode(full["bytes"]) in elements[0]
     assert JsonRows(fields).load_all(elements).to_pylist() == rows
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b'{"id":"1"}', b'{"id":\n"2"}', b" {}", b"{}{}", b"", b"[]", b'{"id":"N"}']
+        )
+    )
+)
+def test_runs_are_read_as_lists_are(elements: list[bytes]) -> None:
+    """The rows are the same, and what is refused as well: line breaks inside of an element, blanks
+    around it, several objects in one, and none.
+    """
+    rows = JsonRows([pa.field("id", pa.string())])
+    run = ShortRun(
+        b"".join(bytes([len(each)]) + each for each in elements),
+        bytes(len(each) + 1 for each in elements),
+    )
+    found: list[Any] = []
+    for form in (elements, Runs([run])):
+        try:
+            found.append(rows.load_all(form).to_pylist())
+        except (ValueError, pa.ArrowException, PenstockError) as error:
+            found.append(type(error))
+    assert found[0] == found[1]
+    if b"{}{}" not in elements and b"" not in elements and b"[]" not in elements:
+        assert not elements or len(found[0]) == len(elements)

@@ -1,11 +1,13 @@
 """Elements become a column of bytes. The runs in which they have arrived make no difference."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock_spark.source import _runs
-from penstock_spark.source._runs import Runs, bytes_column
+from penstock_spark.source._runs import Runs, bytes_column, lines_of
 
 from penstock.api import EqualRun, ShortRun, UsageError
 
@@ -57,3 +59,10 @@ def test_more_bytes_than_a_column_holds_are_refused(monkeypatch: pytest.MonkeyPa
     assert len(bytes_column(Runs([[b"12345", b"67890"]]))) == 2
     with pytest.raises(UsageError, match="demandWindow"):
         bytes_column(Runs([[b"12345", b"678901"]]))
+
+
+@given(st.lists(RUNS))
+def test_elements_become_lines_whatever_their_runs_are(runs: list[Sequence[bytes]]) -> None:
+    """As if each were cut out; their own line breaks stay, for the reader to count."""
+    elements = Runs(runs)
+    assert lines_of(elements) == lines_of([*elements]) == b"\n".join(elements)

@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from penstock.api import EqualRun, ShortRun, UsageError
 
+NEW_LINE: Final = 10
+
 MOST_BYTES: Final = 2**31 - 1
 """Bytes of a column of bytes, because its offsets are 32-bit numbers."""
 
@@ -57,6 +59,35 @@ class Runs(Sequence[bytes]):
 def size_of(run: Sequence[bytes]) -> int:
     """Return the bytes of the elements."""
     return run.size if isinstance(run, EqualRun | ShortRun) else sum(map(len, run))
+
+
+def lines_of(elements: Sequence[bytes]) -> bytes:
+    """Return the elements as lines, without an object for each of them if they are runs."""
+    if not isinstance(elements, Runs):
+        return b"\n".join(elements)
+    lines = np.empty(elements.size + len(elements), np.uint8)
+    at = 0
+    for run in elements.runs:
+        end = at + size_of(run) + len(run)
+        _write_lines(run, lines[at:end])
+        at = end
+    # Each line begins with its line break.
+    return lines[1:].tobytes()
+
+
+def _write_lines(run: Sequence[bytes], lines: Any) -> None:
+    """Write the elements of a run, each after a line break."""
+    if isinstance(run, EqualRun):
+        rows = lines.reshape(len(run), -1)
+        rows[:, 0] = NEW_LINE
+        rows[:, 1:] = np.frombuffer(run.data, np.uint8).reshape(-1, run.stride)[:, run.head :]
+    elif isinstance(run, ShortRun):
+        # Before each element stands its length, in one byte.
+        lengths = np.frombuffer(run.lengths, np.uint8)
+        lines[:] = np.frombuffer(run.data, np.uint8)
+        lines[np.cumsum(lengths, dtype=np.int64) - lengths] = NEW_LINE
+    else:
+        lines[:] = np.frombuffer(b"\n" + b"\n".join(run), np.uint8)
 
 
 def bytes_column(elements: Runs) -> pa.Array:
