@@ -91,11 +91,16 @@ async def main() -> None:
     # An append has as many elements, and comes a minute after the one before.
     parser.add_argument("--minutes", type=int, default=0)
     parser.add_argument("--token", default="")
+    # The clock of the log is set back by an hour, ahead by a year and back again, in turns.
+    parser.add_argument("--jumps", action="store_true")
     options = parser.parse_args()
     names = [str(options.first + number) for number in range(options.partitions)]
     retention = Retention(max_count=options.retains)
     seconds = itertools.count(FIRST_TIME, 60)
     clock = (lambda: float(next(seconds))) if options.minutes else time.time
+    if options.jumps:
+        places = itertools.cycle([0.0, -3_600.0, 31_536_000.0, 0.0])
+        clock = lambda: time.time() + next(places)  # noqa: E731  # a name of the others
     async with contextlib.AsyncExitStack() as stack:
         if options.in_memory:
             log: Log = RingLog(retention=retention, partitions=names, clock=clock)
@@ -129,7 +134,9 @@ async def main() -> None:
 class Served:
     """The server, as a test uses it."""
 
-    def __init__(self, folder: Path, *, in_memory: bool = False, **options: int | str) -> None:
+    def __init__(
+        self, folder: Path, *, in_memory: bool = False, jumps: bool = False, **options: int | str
+    ) -> None:
         given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
         self._command = [
             sys.executable,
@@ -137,6 +144,7 @@ class Served:
             str(folder),
             *given,
             *["--in-memory"] * in_memory,
+            *["--jumps"] * jumps,
         ]
         self._process: subprocess.Popen[str] | None = None
         self.port = 0
