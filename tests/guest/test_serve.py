@@ -300,7 +300,8 @@ def test_the_other_service_is_refused() -> None:
 
     async def in_trio() -> None:
         with pytest.raises(UsageError, match=r"serve it with penstock\.aio\.serve"):
-            penstock.serve(service_of_numbers(), URL)
+            async with penstock.serve(service_of_numbers(), URL):
+                pass
 
     trio.run(in_trio)
     with pytest.raises(UsageError, match="no loop of asyncio runs here"):

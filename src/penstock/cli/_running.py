@@ -6,13 +6,14 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import trio
 
 from penstock.api import Limits
-from penstock.runtime import StopSignals
+from penstock.runtime import Service, StopSignals
 
 LAST_SECONDS: Final = 0.4
 """Seconds that a command has after a signal. A goodbye waits up to `Limits.goodbye_timeout`, 2 s,
@@ -28,10 +29,11 @@ def run_command(options: argparse.Namespace) -> int:
     if options.prepare is not None:
         options.prepare(options)
     last_resort = _LastResort()
+    program = partial(_run_until_signal, options.run, options, last_resort)
     try:
-        return trio.run(
-            _run_until_signal, options.run, options, last_resort, strict_exception_groups=True
-        )
+        # A service may have functions that need another loop beside trio.
+        service: Service = getattr(options, "loaded", None) or Service()
+        return service.run(program)
     finally:
         last_resort.cancel()
 

@@ -48,6 +48,7 @@ def serve(  # noqa: PLR0913  # the options of `penstock.serve`
             "whose functions run on asyncio. The functions of a penstock.Service run on trio: "
             "penstock.serve() serves them"
         )
+    service.check_loop()
     block = serve_in_trio(
         service,
         *urls,

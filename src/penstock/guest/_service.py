@@ -2,18 +2,18 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Any, ClassVar, TypeVar, cast
 
 from penstock.api import UsageError
-from penstock.guest._calls import AsyncioCall, in_asyncio
+from penstock.guest._calls import AsyncioCall, in_asyncio, in_trio
 from penstock.guest._task_iterator import from_asyncio
 from penstock.runtime import Service as TrioService
-from penstock.spi import Registry
 from penstock.streams import Source, Streamable
 
 F = TypeVar("F")
+T = TypeVar("T")
 
 
 class Service(TrioService):
@@ -51,8 +51,10 @@ class Service(TrioService):
         wrapper = _coroutine if inspect.iscoroutinefunction(called) else _plain
         return cast("F", wraps(given)(wrapper(given)))
 
-    def check(self, registry: Registry) -> None:
-        super().check(registry)
+    def run(self, function: Callable[[], Awaitable[T]]) -> T:
+        return asyncio.run(in_trio(function))
+
+    def check_loop(self) -> None:
         try:
             asyncio.get_running_loop()
         except RuntimeError:

@@ -24,7 +24,7 @@ from typing import Final
 
 import trio
 
-from penstock.api import PenstockError
+from penstock.api import PenstockError, UsageError
 from penstock.core import JsonFormatter, log_violation
 from penstock.runtime import (
     DESCRIPTION,
@@ -147,6 +147,12 @@ def _run(
         main = load_function(settings.main, safe_path=settings.safe_path)
         keywords = ["task_status"] if _takes_status(main) else []
         check_takes(main, "main", ["the Server"], keywords)
+        if keywords and not service.for_trio:
+            raise UsageError(
+                f"{settings.main!r} takes task_status, which is one of trio, and the functions of "
+                f"{settings.service!r} run on asyncio; leave the parameter out"
+            )
+        main = service.called(main)
     # The module is here: from now on an interrupt is one of `run`, or of the program.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     attempts = AttemptsShare(start.secret, lambda keys: channel.send(Wrong(list(keys))))
@@ -173,11 +179,9 @@ def _run(
     def tell_ready() -> None:
         channel.send(Ready(VERSION, group.room, _offered(service)))
 
-    status: int = trio.run(
-        partial(_serve, channel, group, serving, settings.limits.drain, main, tell_ready),
-        strict_exception_groups=True,
+    return service.run(
+        partial(_serve, channel, group, serving, settings.limits.drain, main, tell_ready)
     )
-    return status
 
 
 async def _serve(

@@ -94,3 +94,4 @@ def _check_service(service: object, registry: Registry) -> None:
         )
     # If not, a publisher without its serializer would fail at the first subscribe of the peer.
     service.check(registry)
+    service.check_loop()

@@ -92,7 +92,7 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
         serve_until_signal,
         serving,
         drain=(limits or Limits()).drain,
-        main=main,
+        main=None if main is None else service.called(main),
         on_serving=_begin,
         on_signal=lambda number: _log.info("%s: shutting down", number.name),
         on_waiting=lambda streams, seconds: _log.info(
@@ -102,7 +102,7 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
     # Before the server is entered: it takes the number of its connections from the limit
     # that it finds then.
     raise_open_files()
-    status: int = trio.run(program, strict_exception_groups=True)
+    status: int = service.run(program)
     _log.info("stopped")
     return status
 

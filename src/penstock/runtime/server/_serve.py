@@ -502,6 +502,7 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     async def __aenter__(self) -> Self:
         check_in_trio("serve()")
+        self._settings.service.check_loop()
         await trio.lowlevel.checkpoint()
         if self._is_entered:
             raise UsageError(

@@ -9,12 +9,13 @@ Rules of this file:
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import attrs
+import trio
 
 from penstock.api import (
     FIRST_BYTE,
@@ -61,6 +62,7 @@ from penstock.spi import (
 from penstock.streams import Source, Streamable, as_source, empty, from_batches
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 GIVEN: Final = {
     "authenticate": ("the scheme", "the credentials as bytes", "a PeerIdentity"),
@@ -475,6 +477,15 @@ class Service:
         return function
 
     # The registry is not known when a publisher is added: the service may be built at import time.
+    def check_loop(self) -> None:
+        """Raise UsageError if no loop runs here that the functions of this service need."""
+
+    def run(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Run an async function of trio as a program, in the loop that the functions of this
+        service need, and return what it returns.
+        """
+        return trio.run(function, strict_exception_groups=True)
+
     def check(self, registry: Registry) -> None:
         """Raise UsageError for a publisher whose serializer is not installed,
         before any peer subscribes to it.
