@@ -308,6 +308,38 @@ def test_the_other_service_is_refused() -> None:
         aio.serve(service_of_numbers(), URL)
 
 
+@pytest.mark.parametrize("url", ["tcp://127.0.0.1:1", "memory://x"], ids=["asyncio", "guest"])
+def test_a_client_in_a_program_on_trio_is_told_what_to_use(url: str) -> None:
+    """Without it asyncio says that no event loop runs."""
+
+    async def main() -> None:
+        with pytest.raises(UsageError, match="needs asyncio, and no loop of it runs here"):
+            async with aio.connect(url):
+                pass
+
+    trio.run(main)
+
+
+def test_a_generator_of_asyncio_in_a_service_of_trio_is_told_where_it_belongs() -> None:
+    """The log has it: the client learns that the publisher failed."""
+    service, seen = penstock.Service(), list[Exception]()
+
+    @service.publisher("wrong")
+    async def wrong() -> AsyncIterator[bytes]:
+        await asyncio.sleep(0.01)
+        yield b""
+
+    async def main() -> None:
+        async with penstock.serve(service, "memory://wrong", on_violation=seen.append):
+            with pytest.raises(penstock.PublisherFailed):
+                async with penstock.subscribe("memory://wrong/wrong") as stream:
+                    await anext(stream)
+
+    trio.run(main)
+    (error,) = seen
+    assert "give it to a penstock.aio.Service" in error.__notes__[0]
+
+
 def test_wrong_functions_are_refused_as_on_trio() -> None:
     """The checks of the decorators see the function of the program."""
     service = aio.Service()

@@ -53,7 +53,13 @@ class AsyncioKeeper(ConnectionKeeper[OpenedConnection]):
     def __init__(self, settings: EndpointSettings, open_connection: Open) -> None:
         super().__init__(settings)
         self._open_connection = open_connection
-        self._loop = asyncio.get_running_loop()
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise UsageError(
+                "penstock.aio.connect() needs asyncio, and no loop of it runs here; in a program "
+                "on trio use penstock.connect(), and without a loop penstock.blocking.connect()"
+            ) from None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

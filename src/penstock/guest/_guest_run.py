@@ -31,7 +31,13 @@ class GuestUse(AbstractAsyncContextManager["GuestRun"]):
         self._run: GuestRun
 
     async def __aenter__(self) -> "GuestRun":
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise UsageError(
+                "penstock.aio needs asyncio, and no loop of it runs here; a program on trio has "
+                "the same in penstock: connect(), subscribe(), serve()"
+            ) from None
         while (run := _RUNS.get(loop)) is not None and run.is_ending:
             await wait_for(run.over)
         if run is None:

@@ -229,7 +229,14 @@ def add_target_note(error: Exception, target: object) -> Exception:
     and notes would pile up on it.
     """
     if not getattr(error, "__notes__", ()):
-        error.add_note(f"This was raised while {str(target)!a} was served to a peer.")
+        note = f"This was raised while {str(target)!a} was served to a peer."
+        # The words of asyncio for a call from another loop.
+        if isinstance(error, RuntimeError) and "no running event loop" in str(error):
+            note += (
+                " It needs a loop of asyncio, and trio runs the functions of this service: give it "
+                "to a penstock.aio.Service."
+            )
+        error.add_note(note)
     return error
 
 
