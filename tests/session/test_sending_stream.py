@@ -395,6 +395,23 @@ def test_a_run_takes_room_of_the_outbox() -> None:
     assert source.requests == [1, 10, 11]  # all the room at once
 
 
+@pytest.mark.parametrize(("size", "is_sent"), [(9, False), (10, True)])
+def test_a_run_that_fills_half_of_the_outbox_is_sent_at_once(size: int, is_sent: bool) -> None:
+    """The peer reads it while the publisher makes the next one; a shorter one waits for the writer."""
+    pair = Pair(limits=limits_with(outbound_high=200))
+    source, subscriber = open_stream(pair, UNBOUNDED)
+    source.emit(bytes(10))
+    pair.settle()
+    pair.server.session.channel.urge = pair.settle
+    assert source.requests == [1, 10]
+    source.emit(*[bytes(size)] * 9)
+    assert len(subscriber.elements) == 1
+    source.emit(bytes(size))
+    assert len(subscriber.elements) == (11 if is_sent else 1)
+    # There is room again, and the publisher was asked for many in the same call.
+    assert (source.requests[-1] > 1) == is_sent
+
+
 def test_elements_that_are_longer_than_the_room_are_asked_for() -> None:
     """Nothing of the stream waits for the writer then, so nothing would free more room."""
     pair = Pair(limits=limits_with(outbound_high=200))

@@ -171,6 +171,12 @@ class SendBatcher:
             self._messages = 0
             self.writer.flush()
 
+    def send_now(self) -> None:
+        """Send what is queued: a stream has gathered as much as is sent at a time, so nothing is
+        won by a wait for more.
+        """
+        self.writer.flush()
+
     async def gather(self) -> None:
         """Let the woken tasks run, and send what they have queued.
         For the reader, before it reads on. Checkpoints.
@@ -406,7 +412,7 @@ class OutgoingRequests:
         self._make_stream = partial(AnswerStream, batcher)
         self._events = events
         # Through these the session sends at once, and leaves nothing to the task of the writer.
-        session.channel.send_demand, session.channel.urge = self.send_demand, batcher.message_queued
+        session.channel.send_demand, session.channel.urge = self.send_demand, batcher.send_now
 
     def subscribe(
         self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None
