@@ -11,11 +11,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
 import penstock.blocking
-from penstock.api import ConnectionLost, Rejected
+from penstock.api import ConnectionLost, Limits, Rejected
+from penstock.spi import TransportOptions
+from penstock.workers import Supervisor, WorkerSettings
 from tests._real_time import HANGS_AFTER
 from tests.workers._program import SERVICE, Program, program, started, wait_gone
 
@@ -430,6 +435,41 @@ def test_a_parent_without_files_waits_and_says_what_to_do(tmp_path: Path) -> Non
         assert asked.result(HANGS_AFTER) in {workers[1], *running.workers()}
         wait_until_served(running, {workers[1]})
         assert running.end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_while_processes_are_started_ends_the_program(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """In good order, and at once. The system starts a process in a thread, so the signal may come
+    before it has one.
+    """
+    opened = trio.Event()
+    go_on = trio.Event()
+    open_process = trio.lowlevel.open_process
+
+    async def open_later(*arguments: Any, **options: Any) -> trio.Process:
+        opened.set()
+        with trio.CancelScope(shield=True):
+            await go_on.wait()
+        return await open_process(*arguments, **options)
+
+    monkeypatch.setattr(trio.lowlevel, "open_process", open_later)
+    settings = WorkerSettings(
+        service="no_such_module:service",
+        urls=("tcp://127.0.0.1:0",),
+        limits=Limits(),
+        options=TransportOptions(),
+    )
+    supervisor = Supervisor(settings, 2, say=str, warn=str, on_serving=id)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(supervisor.run)
+        await opened.wait()
+        signal.raise_signal(number)
+        await trio.testing.wait_all_tasks_blocked()
+        go_on.set()
+    assert supervisor.stop_signal is number
+    assert not supervisor.was_cut
 
 
 def test_a_program_without_files_for_its_workers_ends_at_once(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ def test_a_worker_that_was_not_started_can_be_named_and_told_to_end() -> None:
     worker.tell(signal.SIGINT)
     worker.kill()
     assert worker.state is WorkerState.ENDING
+    assert not worker.is_member  # it has no channel
 
 
 def test_a_worker_takes_clients_within_its_bounds() -> None:
@@ -71,3 +72,15 @@ def test_a_worker_that_starts_is_killed_and_another_one_gets_the_signal() -> Non
         worker.end_now(signal.SIGINT)
         assert worker.state is WorkerState.ENDING
     assert told == ["kill", signal.SIGINT]
+
+
+def test_a_worker_that_has_served_is_reached_until_it_is_over() -> None:
+    """Streams of others go to it while it drains."""
+    worker = a_worker()
+    assert not worker.is_member
+    worker.has_served = True
+    assert worker.is_member
+    worker.state = WorkerState.ENDING
+    assert worker.is_member
+    worker.state = WorkerState.OVER
+    assert not worker.is_member

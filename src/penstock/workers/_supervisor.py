@@ -565,16 +565,11 @@ class Supervisor:
 
     def _tell_all(self, message: Any) -> None:
         for worker in self._workers.values():
-            if worker.state in (WorkerState.SERVING, WorkerState.ENDING):
+            if worker.is_member:
                 worker.channel.send(message)
 
     def _tell_members(self) -> None:
-        names = [
-            each.name
-            for each in self._workers.values()
-            if each.state in (WorkerState.SERVING, WorkerState.ENDING)
-        ]
-        self._tell_all(Members(names))
+        self._tell_all(Members([each.name for each in self._workers.values() if each.is_member]))
 
     async def _watch(self) -> None:
         """Look for workers whose run loop does not run."""

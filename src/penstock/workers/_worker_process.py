@@ -115,6 +115,13 @@ class WorkerProcess:
         )
 
     @property
+    def is_member(self) -> bool:
+        """Whether it serves, or did so until it was told to end: others may reach it. One that was
+        told to end while the system started it has no channel.
+        """
+        return self.has_served and self.state in (WorkerState.SERVING, WorkerState.ENDING)
+
+    @property
     def load(self) -> tuple[int, int]:
         """Clients go where this is least: among workers with equally many to the one that has
         had fewer in all.
