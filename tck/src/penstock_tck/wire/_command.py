@@ -86,7 +86,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--setup",
         metavar="DATA",
         default="",
-        help="ReactiveSocket: data of a SETUP that is accepted (default: none)",
+        help="ReactiveSocket, RSocket: data of a SETUP that is accepted (default: none)",
     )
     offers.add_argument(
         "--without",

@@ -71,6 +71,7 @@ def _row(requirement: Requirement, result: Result) -> dict[str, Any]:
         "name": requirement.name,
         "specification": requirement.specification,
         "line": requirement.line,
+        "section": requirement.section,
         "sentence": requirement.sentence,
         "level": requirement.level.value,
         "reading": requirement.reading,

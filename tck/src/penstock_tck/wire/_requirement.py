@@ -61,7 +61,7 @@ class Requirement:
 
     line: int
     """The line of the specification that the requirement comes from, counted from 1;
-    0 if the specification does not have it.
+    0 if the specification does not have it, or if `section` names the place.
     """
 
     sentence: str
@@ -76,12 +76,19 @@ class Requirement:
     reading: str
     """The docstring of the check, on one line."""
 
+    section: str = ""
+    """The title of the section that the requirement comes from, for a specification whose lines
+    change with its editions.
+    """
+
     check: Check
     """The check. It returns what was seen, and raises if the target breaks the requirement."""
 
     @property
     def place(self) -> str:
         """Where the requirement comes from, for a report: ``RS.io draft, line 21``."""
+        if self.section:
+            return f"{self.specification}, {self.section}"
         return f"{self.specification}, line {self.line}" if self.line else "reference page"
 
 
@@ -95,13 +102,15 @@ class Table:
     def row(
         self,
         name: str,
-        line: int,
+        place: int | str,
         sentence: str,
         *,
         level: Level = Level.SAYS,
         needs: Iterable[str] = (),
     ) -> Callable[[Check], Check]:
-        """Add a requirement whose check is the decorated function."""
+        """Add a requirement whose check is the decorated function. `place` is a line of the
+        specification, or the title of a section.
+        """
 
         def add(check: Check) -> Check:
             reading = " ".join((check.__doc__ or "").split())
@@ -109,7 +118,8 @@ class Table:
                 Requirement(
                     name=name,
                     specification=self.specification,
-                    line=line,
+                    line=place if isinstance(place, int) else 0,
+                    section=place if isinstance(place, str) else "",
                     sentence=sentence,
                     level=level,
                     needs=tuple(needs),

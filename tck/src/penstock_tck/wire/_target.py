@@ -3,7 +3,8 @@ and how long the checks wait for it.
 
 Rules of this file:
 
-* In RS.io a name is the name of a publisher. In ReactiveSocket it is the data of a request.
+* In RS.io a name is the name of a publisher. In ReactiveSocket it is the data of a request, in
+  RSocket its route.
 * An empty name means that the target does not offer this.
   The requirements that need it are then not supported.
 """
@@ -96,11 +97,33 @@ class Target:
     echo: str = _named("echo", "is a request by name that answers with its payload")
     """Is a request by name, with a payload. The answer is the payload."""
 
-    refused: str = _named("refuse me", "ReactiveSocket: data of a SETUP that the target refuses")
-    """ReactiveSocket: data of a SETUP that the target refuses."""
+    channel: str = _named(
+        "channel", "RSocket: is a channel that answers each element with the same element"
+    )
+    """RSocket: is a channel that answers each element with the same element, and completes when
+    the requester does.
+    """
+
+    pair: str = _named(
+        "pair", "RSocket: is a channel that requests two elements in all, and answers with them"
+    )
+    """RSocket: is a channel that requests two elements in all, at once, and answers with them."""
+
+    greedy: str = _named(
+        "greedy",
+        "RSocket: is a channel that requests 2^30 elements at first, and 2^30 after each element",
+    )
+    """RSocket: is a channel that requests 2^30 elements at first, and 2^30 more after each
+    element. It answers nothing.
+    """
+
+    refused: str = _named(
+        "refuse me", "ReactiveSocket, RSocket: data of a SETUP that the target refuses"
+    )
+    """ReactiveSocket and RSocket: data of a SETUP that the target refuses."""
 
     setup: str = ""
-    """ReactiveSocket: data of a SETUP that the target accepts; may be empty."""
+    """ReactiveSocket and RSocket: data of a SETUP that the target accepts; may be empty."""
 
     missing: str = "no-such-publisher"
     """A name for which the target has no publisher."""

@@ -1,0 +1,1 @@
+"""Servers of RSocket by several libraries, each checked against the requirements."""
