@@ -18,7 +18,7 @@ Rules of this file:
 import json
 import re
 from functools import lru_cache
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from penstock.api import ProtocolError, UsageError, shown
 from penstock.elements._json_size import MAX_DEPTH, JsonBounds
@@ -61,7 +61,7 @@ class JsonSerializer(Serializer):
     """
 
     name = "json"
-    media_types = ("application/json",)
+    media_types: ClassVar[tuple[str, ...]] = ("application/json",)
 
     def __init__(
         self, *, null: object = None, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
