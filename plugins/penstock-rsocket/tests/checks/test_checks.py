@@ -22,13 +22,7 @@ ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs/reference/penstock_tck.wire.md"
 UNASKED = {"lease-exceeded"}
 """Penstock grants leases of `Limits.max_subscriptions` requests, more than the check uses up."""
-OPEN = {
-    "connection-close",
-    "metadata-length-ignored",
-    "resume-after-setup",
-    "setup-error-ignored",
-    "setup-resume",
-}
+OPEN = {"connection-close", "metadata-length-ignored", "setup-error-ignored"}
 """Requirements that the server of penstock does not keep yet."""
 
 
