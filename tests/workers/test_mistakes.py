@@ -81,6 +81,13 @@ async def fail(server, *, task_status):
     raise ValueError("no database")
 
 
+async def starts(server, *, task_status):
+    import trio
+
+    task_status.started()
+    await trio.sleep_forever()
+
+
 async def leave(server):
     raise SystemExit(3)
 
@@ -119,4 +126,12 @@ def test_a_main_that_leaves_gives_its_status(tmp_path: Path) -> None:
     """As `sys.exit` does in a program without workers, and without a traceback."""
     with of_a_program(tmp_path, RAISING, main="'served:leave'") as running:
         running.wait_for("ended with status 3")
+        assert "Traceback" not in running.log
+
+
+def test_a_main_that_was_started_ends_with_its_worker(tmp_path: Path) -> None:
+    """Its cancellation is no failure of it."""
+    with of_a_program(tmp_path, RAISING, main="'served:starts'") as running:
+        running.wait_for("serving at")
+        assert running.end() == 0
         assert "Traceback" not in running.log

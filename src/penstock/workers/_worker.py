@@ -199,9 +199,7 @@ async def _serve(
         async def run_main(server: Server) -> None:
             try:
                 await _run_main(main, tell_ready, server)
-            except trio.Cancelled:
-                raise
-            except BaseException as error:
+            except (Exception, SystemExit) as error:
                 # boundary: the program. The server must not go on without it; the error is raised
                 # once the peers have their goodbye.
                 failures.append(_single(error))
