@@ -203,6 +203,8 @@ def test_each_command_runs_or_has_a_reason() -> None:
         "penstock serve examples.live_service:service http://",
         # With --workers: tests/workers and tests/distributions/test_http_workers.py.
         "penstock serve exchange:service ",
+        # With --limit and --resume: tests/cli/test_limits.py.
+        "penstock serve live_service:service tcp://127.0.0.1:7000 --resume",
     )
     assert all(
         command.startswith(tried_elsewhere)

@@ -10,6 +10,7 @@ from penstock.workers import _messages
 
 SAMPLES: dict[Any, Any] = {
     int: 7,
+    float: 2.5,
     str: "text",
     bytes: b"\0\xff",
     bool: True,

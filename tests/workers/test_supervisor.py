@@ -135,6 +135,19 @@ def test_a_worker_that_does_not_end_is_killed_and_the_status_says_it(tmp_path: P
             stream = iter(peer.batches("held"))
             next(stream)
             running.end()
+        # The worker ends itself, and the parent would kill one that cannot.
+        assert "something still runs: a publisher that shields its cleanup" in running.log
+        assert "status 143" in running.log
+
+
+def test_a_worker_that_is_stopped_is_killed_and_the_status_says_it(tmp_path: Path) -> None:
+    """It cannot end itself."""
+    with of_a_program(tmp_path, SHIELDED, "drain=0.2") as running:
+        with penstock.blocking.connect(running.address) as peer:
+            next(iter(peer.batches("held")))
+            for worker in running.workers():
+                os.kill(worker, signal.SIGSTOP)
+            running.end()
         assert "does not end, and is killed" in running.log
         assert "status 143" in running.log
 

@@ -36,7 +36,7 @@ def _wait(query: Any, **latest: int) -> None:
         for each in query.recentProgress:
             if f'"orders": {wanted!r}'.replace("'", '"') in str(each.sources[0].endOffset):
                 return
-        time.sleep(0.1)
+        query.processAllAvailable()
     raise AssertionError(f"the query has not read {wanted}: {query.lastProgress}")
 
 

@@ -314,19 +314,20 @@ class Supervisor:
         self._version.retired.set()
         number = self.stop_signal or signal.SIGINT
         running = [each for each in self._workers.values() if each.state is not WorkerState.OVER]
+        serving = [each for each in running if each.state is not WorkerState.STARTING]
         for worker in running:
             if worker.state is not WorkerState.ENDING or number is not signal.SIGTERM:
                 worker.end_now(number)
-        self.was_cut = not await self._wait_over(running)
+        await self._wait_over(running)
+        self.was_cut = any(worker.was_cut for worker in serving)
         for client in self._waiting:
             if client.sock is not None:
                 client.sock.close()
 
-    async def _wait_over(self, workers: Sequence[WorkerProcess]) -> bool:
-        """Wait for the end of workers, and kill those that take too long. Return whether all ended
-        by themselves.
-        """
-        with trio.move_on_after(self._limits.drain + END_SECONDS / 2) as scope:
+    async def _wait_over(self, workers: Sequence[WorkerProcess]) -> None:
+        """Wait for the end of workers, and kill those that take too long."""
+        # A worker that can still act ends itself before, and says why.
+        with trio.move_on_after(self._limits.drain + END_SECONDS * 3 / 4) as scope:
             for worker in workers:
                 await worker.over.wait()
         if scope.cancelled_caught:
@@ -336,7 +337,6 @@ class Supervisor:
                     worker.kill()
             for worker in workers:
                 await worker.over.wait()
-        return not scope.cancelled_caught
 
     def _on_signal(self, number: signal.Signals) -> None:
         self.stop_signal = number

@@ -21,6 +21,10 @@ MOST_UNTAKEN: Final = 8
 """Clients that are handed over and not taken. A worker that hangs gets no more than these."""
 
 
+FIRST_OF_SIGNALS: Final = 128
+"""A status above it is this number and that of a signal, as a shell has it."""
+
+
 class WorkerState(enum.Enum):
     """What a worker does."""
 
@@ -155,6 +159,14 @@ class WorkerProcess:
         """End the process at once. Plain: it can be called from any thread."""
         with suppress(ProcessLookupError, AttributeError):
             self.process.kill()
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether the process has ended before its streams had: a signal has killed it, or it has
+        ended itself because something went on for too long.
+        """
+        status = self.process.returncode
+        return status is not None and (status < 0 or status > FIRST_OF_SIGNALS)
 
     @property
     def end(self) -> str:
