@@ -212,8 +212,9 @@ async def test_a_refusal_that_passes_is_tried_again(shell: Shell) -> None:
 
     with raw_server(script) as url:
         async with shell.connect(url, reconnect=AT_ONCE, limits=HASTY) as peer:
-            with pytest.raises(Rejected, match="connections"):
-                await peer.request("a")
+            # Refused if it is sent before the refusal comes; else it waits for the next connection.
+            with suppress(Rejected):
+                assert await peer.request("a") == b"ok"
             assert await peer.request("a") == b"ok"
     assert len(connections) == 2
 
