@@ -213,9 +213,10 @@ async def test_a_refusal_that_passes_is_tried_again(shell: Shell) -> None:
     with raw_server(script) as url:
         async with shell.connect(url, reconnect=AT_ONCE, limits=HASTY) as peer:
             # Refused if it is sent before the refusal comes; else it waits for the next connection.
+            answered = b""
             with suppress(Rejected):
-                assert await peer.request("a") == b"ok"
-            assert await peer.request("a") == b"ok"
+                answered = await peer.request("a")
+            assert (answered or await peer.request("a")) == b"ok"
     assert len(connections) == 2
 
 
