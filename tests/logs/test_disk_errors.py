@@ -1,6 +1,8 @@
 """Each failure of SQLite becomes an error that says what to do."""
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,11 @@ def _sqlite_error(code: int) -> sqlite3.Error:
             _sqlite_error(sqlite3.SQLITE_IOERR_FSYNC),
             LogError,
             "the disk failed .* open the log again, and append what was not appended",
+        ),
+        (
+            _sqlite_error(sqlite3.SQLITE_IOERR_WRITE),
+            LogError,
+            r"could not be written .* nothing of this call .* limit of the size of files \(ulimit -f",
         ),
         (_sqlite_error(sqlite3.SQLITE_CANTOPEN), LogError, "its folder must exist"),
         (_sqlite_error(sqlite3.SQLITE_READONLY), LogError, "must be allowed to write"),
@@ -75,3 +82,35 @@ def test_a_log_that_cannot_be_read_says_so() -> None:
     error = explain(_sqlite_error(sqlite3.SQLITE_CANTOPEN), Path("orders.log"), read_only=True)
     assert "cannot be opened for reading" in str(error)
     assert "must be allowed to read its files" in str(error)
+
+
+LIMITED = """
+import resource, sys, trio
+from penstock import DiskLog, Retention
+from penstock.api import LogError
+
+async def main():
+    row = [b"x" * 1_000] * 100
+    async with DiskLog(sys.argv[1], retention=Retention(max_count=10_000)) as log:
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, most[1]))
+        try:
+            for appended in range(100):
+                await log.append(row)
+        except LogError as error:
+            print(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+        print(appended, await log.append(row))
+
+trio.run(main)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_log_whose_file_may_not_grow_stays_usable(tmp_path: Path) -> None:
+    """The append that fails has appended nothing, and the next one works without the limit."""
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "orders.log")]
+    told, appended = subprocess.check_output(command, text=True).splitlines()
+    assert "nothing of this call was appended" in told
+    count, positions = appended.split(maxsplit=1)
+    assert positions == f"range({100 * int(count)}, {100 * int(count) + 100})"

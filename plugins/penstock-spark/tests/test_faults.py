@@ -1,24 +1,31 @@
-"""Faults around a query that runs: the clock of the log jumps, another query reads the same log, and
-partitions are added. No row is lost, and none comes twice.
+"""Faults around a query that runs: the clock of the log jumps, another query reads the same log,
+partitions are added, the log is trimmed, and the checkpoint is that of another query. No row comes
+twice, and none is lost that the log has.
 """
 
 import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from _server import Served, served
+from pyspark.errors import StreamingQueryException
 
 WAITS = 240.0
 """Seconds that a busy machine may take for some batches."""
 
+PATIENT = {"penstock.client.retries": "50"}
+"""For a query whose server is away for some seconds."""
 
-def _started(spark: Any, uri: str, folder: Path) -> Any:
+
+def _started(spark: Any, uri: str, folder: Path, **options: str) -> Any:
     """Start a query that copies places and times to files, until it is stopped."""
     stream = spark.readStream.format("penstock").options(
         stream="orders", startingOffsets="earliest", includeTimestamp="true", longPollMs="100"
     )
     return (
-        stream.load(uri)
+        stream.options(**options)
+        .load(uri)
         .select("partition", "offset", "timestamp")
         .writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))
@@ -88,4 +95,73 @@ def test_partitions_are_added_while_a_query_runs(spark: Any, tmp_path: Path) -> 
         query.stop()
     assert [row[:2] for row in _rows(spark, tmp_path / "copy")] == [
         (str(part), offset) for part in range(3) for offset in range(150)
+    ]
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_log_is_trimmed_below_the_position_of_a_query(
+    spark: Any, tmp_path: Path, *, goes_on: bool
+) -> None:
+    """While it runs, its server comes back with a lower bound: the query ends, with the positions
+    and the way on, or goes on with the earliest element. Started again with failOnDataLoss=false it
+    does the same.
+    """
+    options = PATIENT | ({"failOnDataLoss": "false"} if goes_on else {})
+    first, grown, trimmed = (
+        Served(tmp_path, minutes=100, **each)
+        for each in ({"count": 100}, {"count": 500}, {"count": 500, "retains": 100})
+    )  # appends of 100 elements: a log drops whole ones
+    first.start()
+    query = _started(spark, first.uri, tmp_path / "copy", **options)
+    try:
+        _wait(query, p0=100, p1=100)
+        first.kill()
+        grown.start()  # at another port, so that the query does not read them
+        grown.kill()
+        trimmed.port = first.port
+        trimmed.start()
+        if not goes_on:
+            with pytest.raises(StreamingQueryException) as failed:
+                query.awaitTermination(int(WAITS))
+            assert (
+                "the checkpoint has position 100 of partition '0' of 'orders', and the publisher "
+                "has 400 up to, and not with, 500: the elements between them were dropped. To go "
+                "on without them, with the earliest element that the publisher has, set "
+                "failOnDataLoss=false"
+            ) in str(failed.value)
+            query = _started(spark, first.uri, tmp_path / "copy", failOnDataLoss="false")
+        _wait(query, p0=500, p1=500)
+    finally:
+        for each in (first, grown, trimmed):
+            each.kill()
+        query.stop()
+    assert [row[:2] for row in _rows(spark, tmp_path / "copy")] == [
+        (str(part), offset) for part in range(2) for offset in (*range(100), *range(400, 500))
+    ]
+
+
+def test_the_checkpoint_of_another_query_is_refused(spark: Any, tmp_path: Path) -> None:
+    """It has read a log of the same name on another server. With its own one each query goes on."""
+    folders = [tmp_path / name for name in ("one", "other")]
+    for folder, kind in zip(folders, ("fixed", "mixed"), strict=True):
+        folder.mkdir()
+        with served(folder, count=100, kind=kind) as server:
+            query = _started(spark, server.uri, folder)
+            _wait(query, p0=100, p1=100)
+            query.stop()
+    one, other = (folder / "checkpoint" for folder in folders)
+    one.rename(tmp_path / "aside")
+    other.rename(one)
+    with served(folders[0], count=200) as server:
+        query = _started(spark, server.uri, folders[0])
+        with pytest.raises(StreamingQueryException) as failed:
+            query.awaitTermination(int(WAITS))
+        assert "is not the one that this query has read" in str(failed.value)
+        one.rename(other)
+        (tmp_path / "aside").rename(one)
+        query = _started(spark, server.uri, folders[0])
+        _wait(query, p0=200, p1=200)
+        query.stop()
+    assert [row[:2] for row in _rows(spark, folders[0])] == [
+        (str(part), offset) for part in range(2) for offset in range(200)
     ]

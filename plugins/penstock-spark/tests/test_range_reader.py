@@ -2,6 +2,7 @@
 and goes on after a loss.
 """
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -282,6 +283,39 @@ def test_a_task_gives_up_if_no_server_answers() -> None:
         options = {"penstock.client.retries": "1"}
         with pytest.raises(ConnectionLost, match="no server answers"):
             list(Task(settings(uri, **options), RAW, (PART,), (uri,)).read())
+
+
+@pytest.mark.parametrize("accepted", [1, 2, 3])
+def test_the_driver_asks_a_server_again_that_was_killed_meanwhile(
+    server: Served, *, accepted: int
+) -> None:
+    """A server that is being killed accepts some connections and answers none of them."""
+    with socket.socket() as listening, socket.socket() as upstream:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+
+        def serve() -> None:
+            for _ in range(accepted):
+                listening.accept()[0].close()
+            client = listening.accept()[0]
+            upstream.connect(("127.0.0.1", server.port))
+            threading.Thread(target=_pass_on, args=(client, upstream)).start()
+            _pass_on(upstream, client)
+
+        threading.Thread(target=serve, daemon=True).start()
+        publisher = QueryServer(f"tcp://127.0.0.1:{listening.getsockname()[1]}", settings().client)
+        if accepted == 3:
+            with pytest.raises(ConnectionLost, match="before the peer said hello"):
+                publisher.facts(["orders"])
+        assert publisher.facts(["orders"])["orders", "0"].latest == 20_000
+        publisher.close()
+
+
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65_536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
 
 
 def test_the_driver_asks_for_positions_digests_and_sizes(server: Served) -> None:

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,20 @@ def receiver(tmp_path: Path) -> Any:
     """A receiver with a log."""
     with Receiver(tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 32 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder)]
+    if sys.platform != "linux" or os.geteuid() or subprocess.run(mount, check=False).returncode:
+        pytest.skip("only root can mount a disk here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def lines(folder: Path, files: int, each: int) -> list[bytes]:
@@ -161,6 +177,68 @@ def test_a_receiver_that_was_put_back_from_a_backup_loses_no_batch_silently(
         check(receiver, sorted([*every, b"5"]))
 
 
+def test_a_checkpoint_from_an_older_copy_is_refused(
+    spark: Any, tmp_path: Path, receiver: Receiver
+) -> None:
+    """The batches that the query would plan again have other rows, and the log would leave them out
+    as repeated. With the newest checkpoint the query goes on, and each row is there once.
+    """
+    every = lines(tmp_path / "in", 2, 10)
+    write_all(spark, tmp_path, receiver)
+    checkpoint, copy, newest = (tmp_path / name for name in ("checkpoint", "copy", "newest"))
+    shutil.copytree(checkpoint, copy)
+    for number in (2, 3):
+        (tmp_path / "in" / f"00{number}.txt").write_text(f"{number}\n")
+    write_all(spark, tmp_path, receiver)
+    checkpoint.rename(newest)
+    shutil.copytree(copy, checkpoint)
+    for _ in range(2):  # a second start says the same
+        with pytest.raises(Exception, match=r"a batch of this number already, and batch 3 after"):
+            write_all(spark, tmp_path, receiver)
+    shutil.rmtree(checkpoint)
+    newest.rename(checkpoint)
+    (tmp_path / "in" / "004.txt").write_text("4\n")
+    write_all(spark, tmp_path, receiver)
+    check(receiver, sorted([*every, b"2", b"3", b"4"]))
+
+
+def test_of_two_queries_with_copies_of_one_checkpoint_one_is_refused(
+    spark: Any, tmp_path: Path, receiver: Receiver
+) -> None:
+    """Batch 1 of the other one has other rows. With a checkpoint of its own it writes them."""
+    lines(tmp_path / "in", 1, 10)
+    write_all(spark, tmp_path, receiver)
+    checkpoint, copy, row = (tmp_path / name for name in ("checkpoint", "copy", "in/001.txt"))
+    shutil.copytree(checkpoint, copy)
+    row.write_text("one\n")
+    write_all(spark, tmp_path, receiver)
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    row.write_text("other\nother\n")
+    with pytest.raises(Exception, match=r"elements: 1, and this commit has 2.*changedBatches"):
+        write_all(spark, tmp_path, receiver)
+    shutil.rmtree(checkpoint)
+    write_all(spark, tmp_path, receiver)
+    found = Counter(receiver.contents())
+    assert (found[b"one"], found[b"other"], found[b"0:0"]) == (1, 2, 2)
+
+
+def test_two_queries_write_to_one_log(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+    """At the same time, each with a checkpoint of its own: each row of both is there once."""
+    folders = [tmp_path / name for name in ("one", "other")]
+    every = []
+    for folder in folders:
+        folder.mkdir()
+        every += [b"%b %b" % (folder.name.encode(), each) for each in lines(folder / "in", 3, 50)]
+        for file in (folder / "in").iterdir():
+            rows = file.read_text().splitlines()
+            file.write_text("".join(f"{folder.name} {row}\n" for row in rows))
+    queries = [query_into(spark, receiver.url, folder) for folder in folders]
+    for query in queries:
+        query.awaitTermination()
+    check(receiver, sorted(every))
+
+
 def test_a_dataframe_is_written_once_with_an_id(spark: Any, receiver: Receiver) -> None:
     """And each time without one."""
     rows = spark.range(100).selectExpr("CAST(id AS STRING) AS value")
@@ -168,6 +246,23 @@ def test_a_dataframe_is_written_once_with_an_id(spark: Any, receiver: Receiver) 
     for _ in range(2):
         writer.option("writeId", "january").save(receiver.url)
     assert sorted(receiver.contents()) == sorted(b"%d" % number for number in range(100))
+
+
+def test_a_write_with_an_id_that_was_written_with_other_rows_is_refused(
+    spark: Any, receiver: Receiver
+) -> None:
+    """The rows would be left out silently."""
+    for count in (3, 4):
+        rows = spark.range(count).selectExpr("CAST(id AS STRING) AS value")
+        writer = rows.write.format("penstock").mode("append").option("stream", "orders")
+        writer = writer.option("writeId", "january")
+        if count == 3:
+            writer.save(receiver.url)
+            continue
+        with pytest.raises(Exception, match="elements: 3, and this commit has 4"):
+            writer.save(receiver.url)
+        writer.option("changedBatches", "accept").save(receiver.url)
+    assert sorted(receiver.contents()) == [b"0", b"1", b"2"]
 
 
 def test_a_write_that_is_refused_is_told(spark: Any, receiver: Receiver) -> None:
@@ -178,3 +273,31 @@ def test_a_write_that_is_refused_is_told(spark: Any, receiver: Receiver) -> None
     with pytest.raises(Exception, match="the nearest one is stream"):
         rows.write.format("penstock").mode("append").option("steam", "orders").save(receiver.url)
     assert receiver.contents() == []
+
+
+def fill(disk: Path) -> None:
+    """Leave no byte on a disk, as another program does."""
+    with suppress(OSError), (disk / "other").open("ab", 0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+@pytest.mark.parametrize("full", ["stage", "commit"])
+def test_a_receiver_whose_disk_is_full_loses_nothing(
+    spark: Any, tmp_path: Path, disk: Path, full: str
+) -> None:
+    """The query fails with what to do: room, and a new start. Then each row is there once."""
+    every = lines(tmp_path / "in", 2, 5_000)
+    with Receiver(disk) as receiver:
+        (disk / "other").write_bytes(b"")
+        if full == "stage":
+            fill(disk)
+        else:
+            receiver.log.before_publish = lambda: fill(disk)
+        with pytest.raises(Exception, match=r"no room on the disk.*start the query again"):
+            write_all(spark, tmp_path, receiver)
+        assert receiver.contents() == []
+        receiver.log.before_publish = lambda: None
+        (disk / "other").unlink()
+        write_all(spark, tmp_path, receiver)
+        check(receiver, every)

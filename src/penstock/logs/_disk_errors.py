@@ -59,13 +59,25 @@ def explain(error: Exception, path: Path, *, read_only: bool = False) -> LogErro
             f"({error}): {_READING if read_only else _WRITING}"
         )
     if primary == sqlite3.SQLITE_IOERR:
-        return LogError(
-            f"the disk failed under the log {path} ({error}): open the log again, and append what "
-            "was not appended"
-        )
+        return _failed(error, path, is_write=code == sqlite3.SQLITE_IOERR_WRITE)
     # SQLITE_CORRUPT and SQLITE_NOTADB come here. So does a code that is not listed: it must not
     # look like a failure that passes.
     return damaged(path, f"SQLite says: {error}")
+
+
+def _failed(error: Exception, path: Path, *, is_write: bool) -> LogError:
+    if is_write:
+        # As on a full disk: the transaction was rolled back, and the next commit works when the
+        # reason is gone.
+        return LogError(
+            f"the log {path} could not be written ({error}): nothing of this call was appended. "
+            "The disk has failed, or a quota or a limit of the size of files (ulimit -f) does not "
+            "allow this program more. Mend that, and append again; the log stays usable"
+        )
+    return LogError(
+        f"the disk failed under the log {path} ({error}): open the log again, and append what "
+        "was not appended"
+    )
 
 
 def _needed(path: Path) -> int:

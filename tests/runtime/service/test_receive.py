@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from penstock.api import (
     Credentials,
@@ -18,6 +19,7 @@ from penstock.api import (
 )
 from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.runtime import Peer, Received, Service, connect, receive, serve
+from penstock.runtime.service import _receive
 from penstock.runtime.service._staged_rows import pieces
 from penstock.spi import PeerIdentity
 from penstock.streams import collect
@@ -237,6 +239,133 @@ async def test_an_empty_batch_counts(autojump_clock: object) -> None:
         assert await writer.commit() == {"is_first": False}
         await writer.stage(b"1", batch=1)
         assert await writer.commit((0, "a", 1), batch=1) == {"is_first": True}
+
+
+async def test_a_writer_that_has_gone_back_is_refused_if_it_asks_for_that(
+    tmp_path: Path,
+) -> None:
+    """Its checkpoint was put back from an older copy: batch 1 would have other elements than the
+    log has. Also after a restart of the receiver. The newest batch may be repeated.
+    """
+    path, refuse = tmp_path / "orders", {"changed_batches": "refuse"}
+    async with DiskLog(path, retention=Retention(max_count=1_000)) as log, Meeting(log) as writer:
+        for batch in range(3):
+            await writer.stage(b"%d" % batch, batch=batch)
+            await writer.commit((0, "a", 1), batch=batch, **refuse)
+        # The answer was lost.
+        assert await writer.commit((0, "a", 1), batch=2, **refuse) == {"is_first": False}
+    async with DiskLog(path, retention=Retention(max_count=1_000)) as log, Meeting(log) as writer:
+        await writer.stage(b"1", b"2", b"3", batch=1)
+        with pytest.raises(PublisherFailed) as refused:
+            await writer.commit((0, "a", 3), batch=1, **refuse)
+        text = str(refused.value)
+        assert "has a batch of this number already, and batch 2 after it" in text
+        assert "give the query its newest checkpoint" in text
+        assert "option changedBatches" in text
+        assert await writer.commit((0, "a", 3), batch=1) == {"is_first": False}
+        assert await contents(log) == [b"0", b"1", b"2"]
+
+
+async def test_a_newest_batch_with_other_elements_is_refused(autojump_clock: object) -> None:
+    """By their number, as long as the receiver runs: of two queries with copies of one checkpoint,
+    or of a copy that is one batch old.
+    """
+    log = ring()
+    async with Meeting(log) as writer:
+        await writer.stage(b"1", b"2")
+        await writer.commit((0, "a", 2), changed_batches="refuse")
+        await writer.stage(b"1", b"2", b"3", attempt="b")
+        with pytest.raises(PublisherFailed, match="elements: 2, and this commit has 3"):
+            await writer.commit((0, "b", 3), changed_batches="refuse")
+        accepted = await writer.commit((0, "b", 3), changed_batches="accept")
+        assert accepted == {"is_first": False}
+        assert await contents(log) == [b"1", b"2"]
+
+
+async def test_of_two_commits_at_once_the_one_with_other_elements_is_refused(
+    autojump_clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one comes while the first is being written. One of the same number of elements is
+    a commit whose answer was lost.
+    """
+    log, go_on = ring(), trio.Event()
+    transaction = log.transaction
+
+    def slow(transaction_id: str, **bounds: int) -> Any:
+        made = transaction(transaction_id, **bounds)
+        publish = made.publish
+
+        async def publish_later() -> bool:
+            await go_on.wait()
+            return await publish()
+
+        made.publish = publish_later  # type: ignore[method-assign]  # to hold it up
+        return made
+
+    monkeypatch.setattr(log, "transaction", slow)
+    answers = []
+    async with Meeting(log) as writer, trio.open_nursery() as nursery:
+        await writer.stage(b"1", b"2")
+        await writer.stage(b"3", attempt="b")
+
+        async def commit() -> None:
+            answers.append(await writer.commit((0, "a", 2), changed_batches="refuse"))
+
+        nursery.start_soon(commit)
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(PublisherFailed, match="elements: 2, and this commit has 1"):
+            await writer.commit((0, "b", 1), changed_batches="refuse")
+        nursery.start_soon(commit)
+        await trio.testing.wait_all_tasks_blocked()
+        go_on.set()
+    assert sorted(each["is_first"] for each in answers) == [False, True]
+    assert await contents(log) == [b"1", b"2"]
+
+
+async def test_a_batch_that_failed_may_come_with_other_elements(
+    autojump_clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it was appended."""
+    log = ring()
+    transaction = log.transaction
+
+    def failing(transaction_id: str, **bounds: int) -> Any:
+        monkeypatch.undo()
+        made = transaction(transaction_id, **bounds)
+
+        async def publish() -> bool:
+            raise LogError("no room")
+
+        made.publish = publish  # type: ignore[method-assign]  # as on a full disk
+        return made
+
+    monkeypatch.setattr(log, "transaction", failing)
+    async with Meeting(log) as writer:
+        await writer.stage(b"1", b"2")
+        with pytest.raises(PublisherFailed, match="no room"):
+            await writer.commit((0, "a", 2), changed_batches="refuse")
+        await writer.stage(b"3", attempt="b")
+        assert await writer.commit((0, "b", 1), changed_batches="refuse") == {"is_first": True}
+        assert await contents(log) == [b"3"]
+
+
+async def test_the_numbers_of_elements_of_many_queries_are_bounded(
+    autojump_clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queries that have committed last are remembered."""
+    monkeypatch.setattr(_receive, "MOST_COUNTED", 2)
+    async with Meeting(ring()) as writer:
+        for query in ("one", "two", "three"):
+            payload = {"query": query, "batch": 0, "attempts": [], "changed_batches": "refuse"}
+            await writer.peer.request("orders/commit", payload, serializer="json")
+        for query, is_known in (("one", False), ("three", True)):
+            payload = {"query": query, "batch": 0, "attempts": [(0, "a", 1)]}
+            payload["changed_batches"] = "refuse"
+            if is_known:
+                with pytest.raises(PublisherFailed, match="elements: 0, and this commit has 1"):
+                    await writer.peer.request("orders/commit", payload, serializer="json")
+            else:
+                await writer.peer.request("orders/commit", payload, serializer="json")
 
 
 async def test_an_error_names_a_bounded_number_of_missing_batches(autojump_clock: object) -> None:

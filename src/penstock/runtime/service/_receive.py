@@ -8,14 +8,16 @@ A writer connects, publishes its elements as ``rows``, and asks with three reque
   transaction, whose id is query, batch and principal: a batch that is repeated is appended once,
   and no peer can commit or drop the batch of another. The batches of a query come in order, from 0
   on: a batch whose predecessor the log does not have is refused, so that no batch is lost silently.
+  A writer may ask that a repeated batch is refused if it cannot be the one that the log has.
   Several logs append one after the other: after a failure, the repeated batch goes to the rest.
 * ``NAME/abort``: the batch failed, and its staged elements may be dropped.
 """
 
 import inspect
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 import attrs
@@ -60,10 +62,21 @@ STAGED_SECONDS: Final = 3_600.0
 """The default of `max_staged_seconds`."""
 
 
+GO_ON: Final = (
+    "For the writer: no element of the batch is lost; start the query again when the operator of "
+    "the receiver has done that"
+)
+"""What a writer does after a failure of the log."""
+
 MOST_NAMED: Final = 1_000
 """Missing batches that an error looks for."""
 
+MOST_COUNTED: Final = 1_024
+"""Queries of whose newest batch the number of elements is remembered."""
+
 MissingBatches: TypeAlias = Literal["refuse", "accept"]
+
+ChangedBatches: TypeAlias = Literal["refuse", "accept"]
 
 
 @attrs.frozen
@@ -98,6 +111,12 @@ class Commit:
     batch: int
     attempts: list[tuple[int, str, int]]
     missing_batches: MissingBatches = "refuse"
+    changed_batches: ChangedBatches = "accept"
+
+    @property
+    def count(self) -> int:
+        """The elements of the batch."""
+        return sum(count for _, _, count in self.attempts)
 
 
 @attrs.frozen
@@ -217,6 +236,8 @@ class LogReceiver:
         self._homes = Homes(logs, name, max_seconds, keeps_records=records)
         self._staging = Staging(max_bytes, max_seconds, self._homes.forget)
         self._max_bytes = max_bytes
+        self._counted: dict[tuple[str, str], tuple[int, int]] = {}
+        self._committing: Counter[BatchId] = Counter()
 
     async def stage(  # noqa: PLR0913  # the parameters of the request
         self,
@@ -259,8 +280,10 @@ class LogReceiver:
                     await task.keep()
             # Only here: if the stream failed, the loop has raised, and the attempts are parts.
             await task.finish()
-        except (LimitExceeded, LogError) as error:
+        except LimitExceeded as error:
             raise PublicError(str(error)) from error
+        except LogError as error:
+            raise PublicError(f"{error}. {GO_ON}") from error
         # A part of an attempt is never committed, so its room is freed at once.
         finally:
             task.drop_parts()
@@ -271,7 +294,11 @@ class LogReceiver:
         batch = _batch_id(peer, payload.query, payload.batch)
         self._restore()
         # The answer to an earlier commit may have been lost, or one of several logs have failed.
-        left = [each for each in self._homes if not each.log.is_published(batch.transaction)]
+        homes = list(self._homes)
+        left = [each for each in homes if not each.log.is_published(batch.transaction)]
+        is_repeated = len(left) < len(homes) or batch in self._committing
+        if is_repeated and payload.changed_batches == "refuse":
+            self._check_unchanged(batch, payload.count)
         missing = [_missing_before(each.log, batch) for each in left]
         if "accept" not in (self._missing_batches, payload.missing_batches):
             for each in filter(None, missing):
@@ -279,7 +306,9 @@ class LogReceiver:
         is_first = False
         if left:
             found = self._staging.find(batch, payload.attempts)
-            with self._staging.committing(found):
+            if not is_repeated:
+                self._count(batch, payload.count)
+            with self._staging.committing(found), self._while_committing(batch):
                 for home, before in zip(left, missing, strict=True):
                     own = [each for each in found if each.log == home.name]
                     is_first |= await self._publish(home, batch, own, before)
@@ -310,7 +339,8 @@ class LogReceiver:
             ) from error
         except LogError as error:
             # The peer must act, or its operator: the text says how.
-            raise PublicError(f"batch {batch.batch} was not committed: {error}") from error
+            what = f"batch {batch.batch} was not committed: {error}. {GO_ON}"
+            raise PublicError(what) from error
         if is_first:
             for attempt in attempts:
                 home.rows.published(attempt)
@@ -325,6 +355,39 @@ class LogReceiver:
                     _named(missing),
                 )
         return is_first
+
+    def _check_unchanged(self, batch: BatchId, count: int) -> None:
+        """Raise PublicError if a batch that the log has, or that is being committed, cannot be this
+        one.
+        """
+        # A writer that knows which batch it has committed last repeats none before that.
+        later = batch._replace(batch=batch.batch + 1).transaction
+        if any(each.log.is_published(later) for each in self._homes):
+            raise PublicError(_is_changed(batch, f"and batch {batch.batch + 1} after it"))
+        number, before = self._counted.get(batch[:2], (-1, -1))
+        if number == batch.batch and before != count:
+            raise PublicError(
+                _is_changed(
+                    batch,
+                    f"with another number of elements: {before:,}, and this commit has {count:,}",
+                )
+            )
+
+    def _count(self, batch: BatchId, count: int) -> None:
+        """Remember the number of elements of a batch, the newest one of its query."""
+        self._counted.pop(batch[:2], None)
+        self._counted[batch[:2]] = (batch.batch, count)
+        if len(self._counted) > MOST_COUNTED:
+            del self._counted[next(iter(self._counted))]
+
+    @contextmanager
+    def _while_committing(self, batch: BatchId) -> Iterator[None]:
+        self._committing[batch] += 1
+        try:
+            yield
+        finally:
+            self._committing[batch] -= 1
+            self._committing += Counter()  # drops what is 0
 
     def _restore(self) -> None:
         """Take over what was staged before a restart, once."""
@@ -463,6 +526,21 @@ def _is_missing(batch: BatchId, missing: range) -> str:
         f"to batch {missing[0]}; or, if its elements are not needed or are there, set "
         "missing_batches to accept for this commit (in Spark the option missingBatches), or "
         "receive(missing_batches='accept')"
+    )
+
+
+def _is_changed(batch: BatchId, what: str) -> str:
+    """Return the text for a writer that repeats a batch which cannot be the one that the log has,
+    and for its operator.
+    """
+    return (
+        f"batch {batch.batch} of query {shown(batch.query)} was not committed, because the log has "
+        f"a batch of this number already, {what}. The writer has gone back, and its batches may "
+        "have other elements now: its checkpoint was put back from an older copy, or two queries "
+        "use copies of one checkpoint. Nothing was appended. For the operator of the writer: give "
+        "the query its newest checkpoint; or a new one, and let it begin where this log ends. If "
+        "the elements of this batch may be left out, set changed_batches to accept for this commit "
+        "(in Spark the option changedBatches)"
     )
 
 

@@ -50,6 +50,12 @@ SINK_OPTIONS: Final = (
         "accept goes on if the log does not have the batches before, as after a backup",
     ),
     Option(
+        "changedBatches",
+        choice(REFUSE, ACCEPT),
+        REFUSE,
+        "accept leaves a batch out if the log has one of its number, also if that had other rows",
+    ),
+    Option(
         "writeId",
         text,
         None,
@@ -74,6 +80,7 @@ class SinkSettings(NamedTuple):
     delivery: str | None
     write_id: str | None
     missing_batches: str
+    changed_batches: str
     client: ProcessSettings
     places: tuple[str, ...] = ()
     """The columns that say where a row goes."""
@@ -104,6 +111,7 @@ class SinkSettings(NamedTuple):
             delivery=values["delivery"],
             write_id=values["writeId"],
             missing_batches=values["missingBatches"],
+            changed_batches=values["changedBatches"],
             client=ProcessSettings.of(values),
         )
 

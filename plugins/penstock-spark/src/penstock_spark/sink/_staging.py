@@ -110,6 +110,7 @@ def commit(
         "batch": batch,
         "attempts": attempts,
         "missing_batches": settings.missing_batches,
+        "changed_batches": settings.changed_batches,
     }
     for left in reversed(range(TRIES)):
         try:

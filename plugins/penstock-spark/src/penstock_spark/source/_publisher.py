@@ -38,6 +38,9 @@ T = TypeVar("T")
 DESCRIPTION: Final = "penstock/describe"
 """The name under which a service describes itself."""
 
+MOST_LOSSES: Final = 3
+"""Connections that may be lost while they are asked one question."""
+
 SAMPLE: Final = 64
 """Elements that are read for a mean size."""
 
@@ -237,22 +240,24 @@ class QueryServer:
         Raises UsageError for credentials that the server refuses.
         """
         try:
-            return self._ask_twice(call)
+            return self._ask_again(call)
         except AuthRefused as refused:
             raise self._client.refused(self._uri, refused) from refused
 
-    def _ask_twice(self, call: Callable[[Peer], T]) -> T:
-        """Call `call`, and once more with a new connection if this one was lost:
-        it may have been idle for too long.
+    def _ask_again(self, call: Callable[[Peer], T]) -> T:
+        """Call `call`, and again with a new connection if this one was lost: it may have been idle
+        for too long, and a server that is being killed may have accepted the next one.
         """
-        is_new = not self._connection.is_open_to(self._uri)
-        try:
-            return call(self._connection.peer(self._uri))
-        except ConnectionLost:
-            self.close()
-            if is_new:
-                raise
-        return call(self._connection.peer(self._uri))
+        losses = 0
+        while True:
+            peer = self._connection.peer(self._uri)  # its attempts are penstock.client.retries
+            try:
+                return call(peer)
+            except ConnectionLost:
+                self.close()
+                losses += 1
+                if losses == MOST_LOSSES:
+                    raise
 
 
 def no_positions_anywhere(stream: str, uris: Sequence[str]) -> UsageError:
