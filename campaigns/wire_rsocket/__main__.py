@@ -26,11 +26,7 @@ WITH_LEASES = ("lease-granted", "lease-exceeded")
 """The requirements that rsocket-java is asked for once more, with leases."""
 MARKS = {Verdict.PASS: "ok", Verdict.FAIL: "fails", Verdict.NOT_SUPPORTED: "–"}
 EXPECTED: dict[str, set[str]] = {
-    "penstock": {
-        "connection-close",
-        "metadata-length-ignored",
-        "setup-error-ignored",
-    },
+    "penstock": set(),
     "rsocket-py": {
         "channel-first-counts",
         "channel-follows-complete",

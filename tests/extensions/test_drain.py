@@ -159,10 +159,11 @@ def test_a_publisher_cannot_use_the_word_of_a_refusal() -> None:
     raw = announced(Role.SERVER)
     dialect = raw.session.channel.dialect
 
-    assert dialect.error(1, "draining", Fault.FAILED) == rs.encode(
-        rs.Error(stream_id=1, data=b"draining.")
-    )
-    assert dialect.error(1, "draining", Fault.REFUSED) == rs.encode(
+    for fault in (Fault.FAILED, Fault.REFUSED):
+        assert dialect.error(1, "draining", fault) == rs.encode(
+            rs.Error(stream_id=1, data=b"draining.")
+        )
+    assert dialect.error(1, "draining", Fault.UNTOUCHED) == rs.encode(
         rs.Error(stream_id=1, data=b"draining")
     )
 

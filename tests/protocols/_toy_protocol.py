@@ -59,7 +59,12 @@ LARGEST_GRANT: Final = 2**31 - 1
 CHANNEL_PREFIX: Final = "channel/"
 
 CLOSED, BROKEN = 0x101, 0x102
-CODES: Final = {Fault.FAILED: 0x201, Fault.REFUSED: 0x202, Fault.INVALID: 0x204}
+CODES: Final = {
+    Fault.FAILED: 0x201,
+    Fault.REFUSED: 0x201,
+    Fault.UNTOUCHED: 0x202,
+    Fault.INVALID: 0x204,
+}
 CODE_NAMES: Final = {CLOSED: "closed", BROKEN: "broken"}
 
 
@@ -316,7 +321,7 @@ class ToyDialect:
         demand, name = _number(body), body[4:].decode(errors="backslashreplace")
         if demand > LARGEST_GRANT or len(name) > self._session.channel.limits.max_name:
             refusal = "illegal demand" if demand > LARGEST_GRANT else NO_SUCH
-        self._session.streams.receive_subscribe(stream_id, name, demand, refusal)
+        self._session.streams.receive_subscribe(stream_id, name, demand, refusal, Fault.UNTOUCHED)
 
     def _receive_channel(self, stream_id: int, body: bytes) -> None:
         self._receive_stream(
@@ -366,7 +371,7 @@ class ToyDialect:
         )
         if not stream_id:
             self._session.receive_goodbye(f"{CODE_NAMES.get(code, hex(code))} {text}".strip())
-        elif code == CODES[Fault.REFUSED]:
+        elif code == CODES[Fault.UNTOUCHED]:
             self.channels.pop(stream_id, None)
             self._end_stream(stream_id, Rejected(f"refused: {text!a}", processed=False))
         else:

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.api import Extension, Limits, PenstockError, Role, Subscriber, Subscription
 from penstock.protocols import rsio
 from penstock.protocols.rsio import RsioDialect
-from penstock.session import DialectSettings, SendingStream, Session
+from penstock.session import DialectSettings, Fault, SendingStream, Session
 from penstock.testing import MessageList
 
 LIMITS = Limits()
@@ -68,7 +68,7 @@ class RecordingDelegate:
         if stream.target in self.calls:
             stream.accept_call(self.calls[stream.target])
         elif script is None:
-            stream.refuse("no such publisher")
+            stream.refuse("no such publisher", fault=Fault.UNTOUCHED)
         else:
             stream.accept(
                 element_size=script.element_size, idle_until_demand=script.idle_until_demand

@@ -123,7 +123,7 @@ def subscribe(delegate: RecordingDelegate, stream_id: int) -> ScriptedPublisher:
 
 
 def test_a_dialect_is_told_why_a_stream_ends_with_an_error() -> None:
-    """Fault says: refused, publisher failed, or contract broken by the peer.
+    """Fault says: refused untouched, publisher failed, or contract broken by the peer.
     A text could be a publisher's own.
     """
     delegate, dialect = recording()
@@ -132,7 +132,7 @@ def test_a_dialect_is_told_why_a_stream_ends_with_an_error() -> None:
     subscribe(delegate, 2)
     delegate.session.receive(rsio.encode(rsio.Request(subscriber=2, demand=0)), 0.0)
     assert dialect.faults == [
-        ("no such publisher", Fault.REFUSED),
+        ("no such publisher", Fault.UNTOUCHED),
         ("refused", Fault.FAILED),
         ("illegal demand", Fault.INVALID),
     ]

@@ -258,6 +258,68 @@ def test_a_request_between_two_looks_is_a_use() -> None:
     assert raw.goodbye_reason() == "idle"
 
 
+# --- a peer that leaves when the streams have ended
+
+
+def test_a_peer_that_leaves_gets_all_that_is_due_to_it() -> None:
+    """The session ends when its last stream has ended and its bytes are taken, and is asked no
+    later than a second after each.
+    """
+    raw = RawPeer().handshake()
+    raw.session.tick(0.0)
+    _open(raw, 1)
+    _open(raw, 2)
+    raw.session.receive_goodbye("going", waits=True)
+    assert raw.session.streams.drain.is_peer_draining
+    _run(raw, 50.0)
+    assert raw.session.state is ConnectionState.OPEN
+    raw.now = 50.0
+    raw.send(rsio.Cancel(subscriber=1))
+    _run(raw, 60.0)
+    assert raw.session.state is ConnectionState.OPEN
+    raw.delegate.publishers["s"].complete()
+    raw.session.tick(60.0)
+    for now in (61.0, 62.0):
+        assert raw.session.tick(now) == now + NOTED_WITHIN
+    assert raw.receive()[-1] == rsio.OnComplete(subscriber=2)
+    raw.session.tick(63.0)
+    assert raw.session.state is ConnectionState.CLOSED_BY_PEER
+    assert raw.session.close_reason == ("going", None)
+    assert "the peer closed the connection: 'going'" in str(raw.delegate.ended[0])
+
+
+def test_a_peer_that_leaves_gets_what_was_encoded_for_it() -> None:
+    """Also if no stream is open any more: the session ends when its bytes are taken."""
+    raw = RawPeer(limits=limits_with(idle_connection=1000.0)).handshake()
+    raw.session.tick(0.0)
+    raw.session.channel.send(b"last")
+    raw.session.receive_goodbye("going", waits=True)
+    assert raw.session.tick(0.0) == NOTED_WITHIN
+    assert raw.session.take().endswith(b"last")
+    raw.session.tick(NOTED_WITHIN)
+    assert raw.session.state is ConnectionState.CLOSED_BY_PEER
+
+
+@pytest.mark.parametrize("has_stream", [True, False])
+def test_a_peer_that_leaves_is_waited_for_only_with_a_stream(has_stream: bool) -> None:
+    """If not, the session ends at once. If the transport ends before the stream, the stream gets
+    the words of the peer.
+    """
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, 2) if has_stream else None
+    raw.receive()
+    raw.session.receive_goodbye("going", waits=True)
+    assert raw.session.state is (
+        ConnectionState.OPEN if has_stream else ConnectionState.CLOSED_BY_PEER
+    )
+    raw.session.receive_goodbye("going on", waits=True)
+    raw.session.end_of_input()
+    assert raw.session.state is ConnectionState.CLOSED_BY_PEER
+    assert raw.session.close_reason == ("going", None)
+    if subscriber is not None:
+        assert "'going'" in str(subscriber.ends[0])
+
+
 # --- the element of a silent peer
 
 

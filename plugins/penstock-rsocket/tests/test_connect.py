@@ -165,6 +165,94 @@ async def test_a_refused_setup_says_that_nothing_was_done(autojump_clock: Clock)
         assert not caught.value.processed
 
 
+GOING = Error(stream_id=0, code=ErrorCode.CONNECTION_CLOSE, data=b"going")
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_server_that_leaves_may_end_its_streams(autojump_clock: Clock, ends: bool) -> None:
+    """After CONNECTION_CLOSE a client reads what still comes, and leaves after its last stream. A
+    stream that the end of the connection cuts gets the words of the server.
+    """
+    async with raw_server() as (peer, raw), peer.subscribe("quotes", demand=9) as stream:
+        assert isinstance(await raw.next(), RequestStream)
+        await raw.send(Payload(stream_id=1, data=b"one"), GOING)
+        assert await anext(stream) == b"one"
+        await trio.sleep(5)
+        await raw.send(Payload(stream_id=1, data=b"two"))
+        assert await anext(stream) == b"two"
+        if ends:
+            await raw.send(Payload(stream_id=1, complete=True, next=False))
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+            assert await raw.next() is None
+        else:
+            await raw.close()
+            with pytest.raises(penstock.ConnectionLost, match="going"):
+                await anext(stream)
+
+
+async def test_a_stream_that_a_leaving_server_refuses_may_be_asked_elsewhere(
+    autojump_clock: Clock,
+) -> None:
+    """REJECTED says that nothing was done, and CONNECTION_CLOSE why."""
+    caught: list[penstock.Rejected] = []
+    async with raw_server() as (peer, raw), peer.subscribe("quotes"):
+        assert isinstance(await raw.next(), RequestStream)
+        await raw.send(GOING)
+        await trio.sleep(0.1)
+
+        async def ask() -> None:
+            try:
+                await peer.request("a")
+            except penstock.Rejected as refused:
+                caught.append(refused)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            assert isinstance(await raw.next(), RequestResponse)
+            await raw.send(Error(stream_id=3, code=ErrorCode.REJECTED, data=b"no"))
+    assert [(each.temporary, each.processed) for each in caught] == [(True, False)]
+
+
+async def test_requests_after_a_goodbye_go_to_another_connection(autojump_clock: Clock) -> None:
+    """A client that may connect again does so, and its open stream goes on over the first one."""
+
+    async def accept(listener: Any) -> Raw:
+        raw = Raw(await listener.accept())
+        assert isinstance(await raw.next(keepalives=True), rsocket.Setup)
+        assert await raw.next(keepalives=True) == Keepalive(respond=True)
+        return await raw.send(Keepalive())
+
+    async with (
+        raw_listener() as (nursery, listener),
+        penstock.connect(URL, reconnect=penstock.Reconnect()) as peer,
+    ):
+        first = await accept(listener)
+        async with peer.subscribe("quotes", demand=9) as stream:
+            assert isinstance(await first.next(), RequestStream)
+            await first.send(GOING)
+            second = await accept(listener)
+            nursery.start_soon(peer.request, "a")
+            assert await second.next() == RequestResponse(stream_id=1, metadata=route("a"))
+            await second.send(Payload(stream_id=1, complete=True))
+            await first.send(Payload(stream_id=1, data=b"one"))
+            assert await anext(stream) == b"one"
+        for raw in (first, second):
+            await raw.close()
+
+
+async def test_an_element_that_cannot_be_read_ends_its_stream(autojump_clock: Clock) -> None:
+    """Its frame has the flag I, and metadata that is cut. Without the element the stream would have
+    a hole.
+    """
+    async with raw_server() as (peer, raw), peer.subscribe("quotes", demand=9) as stream:
+        assert isinstance(await raw.next(), RequestStream)
+        await raw.send_bytes(bytes.fromhex("000009 00000001 2b20 0fffff"))
+        with pytest.raises(penstock.ProtocolError, match="a frame was skipped"):
+            await anext(stream)
+        assert await raw.next() == Cancel(stream_id=1)
+
+
 async def test_a_server_may_ask_its_client(autojump_clock: Clock) -> None:
     """With even ids; the client answers by its service."""
     service = penstock.Service()

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import count
 
 import attrs
 import penstock_rsocket as rsocket
 import pytest
-from _raw import SETUP, URL, raw_client, route
+import trio
+from _raw import SETUP, URL, connect_raw, raw_client, route
 from penstock_rsocket import (
     Cancel,
     Error,
@@ -14,6 +16,7 @@ from penstock_rsocket import (
     Ext,
     Keepalive,
     Payload,
+    RequestChannel,
     RequestFnf,
     RequestN,
     RequestResponse,
@@ -23,7 +26,7 @@ from penstock_rsocket import (
 from trio.testing import MockClock as Clock
 
 import penstock
-from penstock.api import Limits
+from penstock.api import Limits, Request
 from penstock.spi import PeerIdentity
 
 
@@ -131,19 +134,57 @@ async def test_a_program_gives_the_code_of_an_error(
 
 
 async def test_a_text_is_never_taken_for_a_code(autojump_clock: Clock) -> None:
-    """A publisher's own words end its stream with APPLICATION_ERROR, whatever they say."""
+    """The words of a handler, of a publisher, and of a function that makes one end the stream with
+    APPLICATION_ERROR, whatever they say: REJECTED would promise that nothing was done.
+    """
     service = penstock.Service()
 
-    @service.request("words")
-    async def words(payload: str) -> str:
+    @service.request("asked")
+    async def asked(payload: str) -> str:
         raise penstock.PublicError(payload)
 
+    @service.publisher("published")
+    async def published(payload: str) -> AsyncIterator[bytes]:
+        raise penstock.PublicError(payload)
+        yield b""
+
+    @service.publisher("made")
+    def made(payload: str) -> list[bytes]:
+        raise penstock.PublicError(payload)
+
+    @service.publisher("channel")
+    def channel(elements: penstock.Source[bytes], request: Request) -> list[bytes]:
+        raise penstock.PublicError(request.data.decode())
+
+    words = (b"no such publisher", b"illegal demand", b"refused", b"draining", b"no lease")
     async with raw_client(service) as raw:
-        for stream_id, text in ((1, b"no such publisher"), (3, b"illegal demand"), (5, b"refused")):
-            await raw.send(RequestResponse(stream_id=stream_id, metadata=route("words"), data=text))
-            assert await raw.next() == Error(
-                stream_id=stream_id, code=ErrorCode.APPLICATION_ERROR, data=text
-            )
+        ids = count(1, 2)
+        for text in (*words, b"too long"):
+            for frame in (
+                RequestResponse(stream_id=next(ids), metadata=route("asked"), data=text),
+                *(
+                    RequestStream(stream_id=next(ids), demand=1, metadata=route(name), data=text)
+                    for name in ("published", "made")
+                ),
+                RequestChannel(stream_id=next(ids), demand=1, metadata=route("channel"), data=text),
+            ):
+                await raw.send(frame)
+                assert await raw.next() == Error(
+                    stream_id=frame.stream_id, code=ErrorCode.APPLICATION_ERROR, data=text
+                )
+
+
+@pytest.mark.parametrize("text", ["version 2", "protocol:setup", "protocol:metadata", "no"])
+async def test_the_words_of_a_setup_function_are_no_code(autojump_clock: Clock, text: str) -> None:
+    """It refuses a SETUP that could be read: REJECTED_SETUP, whatever it says."""
+
+    def check(_data: bytes) -> bool:
+        raise penstock.PublicError(text)
+
+    async with raw_client(penstock.Service(setup=check)) as raw:
+        assert await raw.all() == [
+            Error(stream_id=0, code=ErrorCode.REJECTED_SETUP, data=text.encode())
+        ]
 
 
 async def test_a_stream_follows_its_demand(autojump_clock: Clock) -> None:
@@ -389,6 +430,122 @@ async def test_a_frame_that_cannot_be_read_ends_the_connection(
         assert last == Error(stream_id=0, code=ErrorCode.CONNECTION_ERROR, data=reason)
 
 
+async def test_a_frame_that_may_be_ignored_may_have_metadata_that_is_cut(
+    autojump_clock: Clock,
+) -> None:
+    """The connection goes on. A request that loses a fragment with it is refused: it would be
+    served with data that has a hole.
+    """
+    cut = bytes.fromhex("000009 00000001 2b80 0fffff")  # PAYLOAD with I, M and F
+    async with raw_client(service_of()) as raw:
+        await raw.send_bytes(cut + bytes.fromhex("000009 00000003 1300 0fffff"))
+        await raw.send(RequestResponse(stream_id=1, metadata=route("reverse"), follows=True))
+        await raw.send_bytes(cut)
+        assert await raw.next() == Error(
+            stream_id=1,
+            code=ErrorCode.REJECTED,
+            data=b"a frame was skipped, whose metadata ends after it",
+        )
+        await raw.send(RequestResponse(stream_id=5, metadata=route("now")))
+        assert await raw.next() == Payload(stream_id=5, data=b"12:00", complete=True)
+
+
+async def test_a_setup_must_be_understood(autojump_clock: Clock) -> None:
+    """Also one with the flag I: its metadata is cut."""
+    whole = bytearray(encode(attrs.evolve(SETUP, metadata=b"m")))
+    whole[7] |= 0x02
+    whole[-4:-1] = b"\x0f\xff\xff"
+    async with trio.open_nursery() as nursery, penstock.serve(service_of(), URL):
+        raw = await connect_raw(nursery)
+        await raw.send_bytes(bytes(whole))
+        assert await raw.all() == [
+            Error(stream_id=0, code=ErrorCode.INVALID_SETUP, data=b"protocol:metadata")
+        ]
+        await raw.close()
+
+
+async def test_metadata_in_fragments_is_bounded(autojump_clock: Clock) -> None:
+    """64 KiB of it are joined, and one byte more refuses its request alone."""
+    service = penstock.Service()
+
+    @service.request_response
+    async def size(_data: bytes, request: Request) -> bytes:
+        return b"%d" % len(request.metadata or b"")
+
+    entry = rsocket.encode_composite([("a/type", bytes(65_536 - 10))])
+    assert len(entry) == 65_536
+    async with raw_client(service) as raw:
+        for stream_id, extra in ((1, b""), (3, b"x")):
+            await raw.send(
+                RequestResponse(stream_id=stream_id, metadata=entry[:40_000], follows=True),
+                Payload(stream_id=stream_id, metadata=entry[40_000:] + extra, follows=bool(extra)),
+            )
+        assert await raw.next() == Payload(stream_id=1, data=b"65536", complete=True)
+        refused = await raw.next()
+        assert isinstance(refused, Error)
+        assert refused.code == ErrorCode.APPLICATION_ERROR
+        assert refused.data.startswith(b"the metadata of this request has more than 65536 bytes")
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 4])
+async def test_only_a_client_may_be_refused(autojump_clock: Clock, code: int) -> None:
+    """A server ignores an ERROR with a code that refuses a SETUP or a RESUME."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(
+            RequestStream(stream_id=1, demand=1, metadata=route("count/5")),
+            Error(stream_id=0, code=code, data=b"no"),
+            RequestN(stream_id=1, demand=1),
+        )
+        assert [await raw.next(), await raw.next()] == [
+            Payload(stream_id=1, data=b"0"),
+            Payload(stream_id=1, data=b"1"),
+        ]
+
+
+async def test_a_client_that_leaves_gets_the_rest_of_its_streams(autojump_clock: Clock) -> None:
+    """After CONNECTION_CLOSE this side waits for the open streams, and for the bytes of their ends,
+    and then leaves without a word. A second CONNECTION_CLOSE changes nothing.
+    """
+    going = Error(stream_id=0, code=ErrorCode.CONNECTION_CLOSE, data=b"going")
+    async with raw_client(service_of()) as raw:
+        await raw.send(
+            RequestStream(stream_id=1, demand=1, metadata=route("count/3")),
+            RequestResponse(stream_id=3, metadata=route("now")),
+            going,
+        )
+        assert await raw.next() == Payload(stream_id=1, data=b"0")
+        assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
+        await trio.sleep(5)
+        await raw.send(going, RequestN(stream_id=1, demand=5))
+        began_at = trio.current_time()
+        assert await raw.all() == [
+            Payload(stream_id=1, data=b"1"),
+            Payload(stream_id=1, data=b"2"),
+            Payload(stream_id=1, complete=True, next=False),
+        ]
+        assert trio.current_time() - began_at <= 1.1
+
+
+async def test_a_client_without_a_stream_leaves_at_once(autojump_clock: Clock) -> None:
+    """Nothing is left to wait for."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(Error(stream_id=0, code=ErrorCode.CONNECTION_CLOSE, data=b"going"))
+        began_at = trio.current_time()
+        assert await raw.all() == []
+        assert trio.current_time() - began_at < 1
+
+
+async def test_a_server_that_leaves_an_open_stream_says_that_it_does(
+    autojump_clock: Clock,
+) -> None:
+    """With CONNECTION_CLOSE it would promise to wait for the stream."""
+    limits = replace(Limits(), keepalive=20.0, keepalive_timeout=20.0)
+    async with raw_client(service_of(), limits=limits) as raw:
+        await raw.send(RequestStream(stream_id=1, demand=1, metadata=route("count/3")))
+        last = (await raw.all())[-1]
+        assert last == Error(stream_id=0, code=ErrorCode.CONNECTION_ERROR, data=b"keepalive")
+
+
 async def test_a_frame_above_the_limit_ends_its_stream_alone(autojump_clock: Clock) -> None:
     """A request is refused, and the connection goes on."""
     async with raw_client(service_of(), limits=replace(Limits(), max_frame=10_000)) as raw:
@@ -398,6 +555,28 @@ async def test_a_frame_above_the_limit_ends_its_stream_alone(autojump_clock: Clo
         )
         assert await raw.next() == Error(stream_id=1, code=ErrorCode.REJECTED, data=b"too long")
         assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
+
+
+async def test_a_frame_above_the_limit_ends_a_channel_that_has_begun(
+    autojump_clock: Clock,
+) -> None:
+    """Its function has run, so REJECTED would be a false promise."""
+    service = penstock.Service()
+
+    @service.publisher("deaf")
+    async def deaf(elements: penstock.Source[bytes]) -> AsyncIterator[bytes]:
+        yield b"one"
+        await trio.sleep_forever()
+
+    async with raw_client(service, limits=replace(Limits(), max_frame=10_000)) as raw:
+        await raw.send(
+            RequestChannel(stream_id=1, demand=5, metadata=route("deaf"), data=b"x"),
+        )
+        assert await raw.next() == Payload(stream_id=1, data=b"one")
+        await raw.send(Payload(stream_id=1, data=bytes(20_000)))
+        assert await raw.next() == Error(
+            stream_id=1, code=ErrorCode.APPLICATION_ERROR, data=b"too long"
+        )
 
 
 async def test_credentials_are_examined(autojump_clock: Clock) -> None:

@@ -12,7 +12,7 @@ from penstock.api import NO_SUCH, NotAvailable, Subscription
 from penstock.client._published import failed_publisher
 from penstock.client._reports import report
 from penstock.client._settings import EndpointSettings
-from penstock.session import SendingStream, Session, ignore
+from penstock.session import Fault, SendingStream, Session, ignore
 from penstock.spi import PeerIdentity
 
 
@@ -67,7 +67,7 @@ class ClientDelegate:
         if isinstance(stream.target, str) and stream.target in self.settings.publishers:
             stream.accept(idle_until_demand=True)
         else:
-            stream.refuse(NO_SUCH)
+            stream.refuse(NO_SUCH, fault=Fault.UNTOUCHED)
 
     def on_introduction(self, data: bytes) -> None:
         """Do nothing: only a server gets one."""

@@ -49,6 +49,7 @@ from penstock.session._reasons import (
 from penstock.session._receiving_stream import ANSWERED, ReceivingStream, own_copy, pass_by
 from penstock.session._request_data import (
     DEMAND_SIZE,
+    LONGEST_METADATA,
     OutgoingData,
     RequestData,
     TooMuchDataError,
@@ -90,6 +91,7 @@ __all__ = [
     "HANDLED",
     "ILLEGAL_DEMAND",
     "KEEPALIVE",
+    "LONGEST_METADATA",
     "NOT_RESUMED",
     "OBJECT_BYTES",
     "PER_ADDRESS",

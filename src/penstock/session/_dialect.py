@@ -26,6 +26,8 @@ class Fault(Enum):
     that has a code for each.
     """
 
+    UNTOUCHED = "untouched"
+    """It was refused, and no function of the program has acted on it. Asking again is safe."""
     REFUSED = "refused"
     """It ended before an element was requested from a publisher.
     The function that makes the publisher may have acted.
@@ -217,6 +219,10 @@ class DialectHost(Protocol):
     for a client that gets a goodbye.
     """
 
+    @property
+    def cuts_streams(self) -> bool:
+        """Streams were open when this side said goodbye."""
+
     def hello_sent(self) -> None:
         """Note that this side's hello is queued;
         or, if a server sends none, that the client's has come.
@@ -233,9 +239,13 @@ class DialectHost(Protocol):
     def receive_hello(self) -> None:
         """Open the session: the peer's hello has come and is accepted."""
 
-    def receive_goodbye(self, reason: str, error: Exception | None = None) -> None:
+    def receive_goodbye(
+        self, reason: str, error: Exception | None = None, *, waits: bool = False
+    ) -> None:
         """End the session with the peer's goodbye. `error` is what streams get if the dialect
         knows better what the goodbye means.
+
+        With `waits` both sides leave when the open streams have ended, and what is encoded is sent.
         """
 
     def close(

@@ -25,7 +25,7 @@ from penstock.api import (
     check_length_of,
 )
 from penstock.session._channel import Channel
-from penstock.session._dialect import Dialect, DialectHost
+from penstock.session._dialect import Dialect, DialectHost, Fault
 from penstock.session._reasons import DRAINING, explain_own
 from penstock.session._receiving_stream import ReceivingStream, announce_content, tell_subscriber
 from penstock.session._sending_stream import SendingStream
@@ -562,11 +562,12 @@ class StreamObservers:
         if stream is None or stream.state is not SendingState.REQUESTED:
             return
         # The drain may have begun while the extension held the stream.
-        refusal = DRAINING if refusal is None and streams.drain.until is not None else refusal
-        if refusal is None:
-            streams.delegate.serve(stream)
-        else:
+        if refusal is not None:
             stream.refuse(refusal)
+        elif streams.drain.until is not None:
+            stream.refuse(DRAINING, fault=Fault.UNTOUCHED)
+        else:
+            streams.delegate.serve(stream)
 
     def before_subscribe(self, stream_id: int, target: Any) -> Any:
         """Call the extensions before a stream of this side is opened,

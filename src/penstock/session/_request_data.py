@@ -13,7 +13,7 @@ Rules of this file:
 * Everything that this side can refuse is refused before its request takes an id,
   and before it waits for room.
 * Without an announced length a fragment says whether it is the last one. All fragments together
-  have the bound of data with a length. Metadata counts as data does.
+  have the bound of data with a length. Metadata counts as data does, and has a bound of its own.
 * A protocol that has requests gets a request. RS.io subscribes to the name;
   only a payload needs its extension *requests*.
 """
@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from penstock.api import Limits, Model, ProtocolError, Request, UsageError, encode_named_request
 from penstock.session._channel import Channel
+from penstock.session._dialect import Fault
 from penstock.session._reasons import REFUSED
 from penstock.session._reassembly import BrokenElementError, Reassembly, part_cost
 from penstock.session._sending_stream import SendingStream
@@ -31,6 +32,11 @@ from penstock.session._stream_tables import StreamTables
 DATA_OVERHEAD = 16
 """Bytes of data beside a payload of `Limits.max_element` and a name of `Limits.max_name`: the
 header of a request by name has 6.
+"""
+
+LONGEST_METADATA: Final = 64 << 10
+"""Bytes of metadata that may come in parts: names, credentials and traces. gRPC takes 8 KiB of
+metadata by default, servers of HTTP 8 to 64 KiB of headers.
 """
 
 _DATA: Final = 0
@@ -85,7 +91,7 @@ class RequestData:
                 f"the data of this request has {length} bytes; {most} is the most here",
             )
         elif not self._has_room(length):
-            streams.receive_subscribe(stream_id, None, 1, REFUSED)
+            streams.receive_subscribe(stream_id, None, 1, REFUSED, Fault.UNTOUCHED)
         elif len(first) == length:
             self.sizes[stream_id] = length
             channel.request_bytes += length
@@ -112,7 +118,7 @@ class RequestData:
         streams = self._streams
         if not self._has_room(0):
             self._expect_late(longest_data(self._channel.limits))
-            streams.receive_subscribe(stream_id, None, demand, REFUSED)
+            streams.receive_subscribe(stream_id, None, demand, REFUSED, Fault.UNTOUCHED)
             return
         streams.receive_subscribe(stream_id, None, demand)
         stream = streams.serving.get(stream_id)
@@ -146,14 +152,21 @@ class RequestData:
                 f"{longest_data(self._channel.limits)} bytes, which is the most here"
             )
             return
+        if metadata is not None and unfinished.metadata + len(metadata) > LONGEST_METADATA:
+            unfinished.stream.refuse(
+                f"the metadata of this request has more than {LONGEST_METADATA} bytes, which is "
+                "the most here in fragments"
+            )
+            return
         self.last_part_at = self._channel.now
         try:
             if metadata is not None:
+                unfinished.metadata += len(metadata)
                 unfinished.add(metadata, self._channel.now, _METADATA)
             if data or metadata is None:
                 unfinished.add(data, self._channel.now)
         except BrokenElementError:
-            unfinished.stream.refuse(REFUSED)
+            unfinished.stream.refuse(REFUSED, fault=Fault.UNTOUCHED)
             return
         if is_last:
             self._serve(stream_id, unfinished)
@@ -202,7 +215,7 @@ class RequestData:
         try:
             unfinished.add(part, self._channel.now)
         except BrokenElementError:
-            unfinished.stream.refuse(REFUSED)
+            unfinished.stream.refuse(REFUSED, fault=Fault.UNTOUCHED)
             return
         if not unfinished.missing:
             self._serve(stream_id, unfinished)
@@ -221,7 +234,7 @@ class RequestData:
         # opened.
         size = len(data) if metadata is None else len(metadata) + len(data)
         if not self.hold(stream_id, size):
-            stream.refuse(REFUSED)
+            stream.refuse(REFUSED, fault=Fault.UNTOUCHED)
             return
         try:
             target = self._request(data) if finish is None else finish(metadata, data)
@@ -272,7 +285,16 @@ class RequestData:
 class UnfinishedData:
     """The data of one request that has not come as a whole."""
 
-    __slots__ = ("_all", "_began_at", "_length", "_parts", "finish", "missing", "stream")
+    __slots__ = (
+        "_all",
+        "_began_at",
+        "_length",
+        "_parts",
+        "finish",
+        "metadata",
+        "missing",
+        "stream",
+    )
 
     def __init__(
         self,
@@ -287,6 +309,8 @@ class UnfinishedData:
         self.finish: Finish | None = finish
         self.missing: int = length
         """Bytes that have not come, or may come at most."""
+        self.metadata: int = 0
+        """Bytes of metadata that have come."""
         self._all = requests
         self._began_at = channel.now
         self._length = length

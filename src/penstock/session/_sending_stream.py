@@ -287,14 +287,24 @@ class SendingStream(Subscriber[bytes]):
         else:
             self.pull()
 
-    def refuse(self, text: str, reason: str = "", code: int | None = None) -> None:
+    def refuse(
+        self,
+        text: str,
+        reason: str = "",
+        code: int | None = None,
+        *,
+        fault: Fault = Fault.REFUSED,
+    ) -> None:
         """End the stream before it begins. The peer gets `text`, and `code` if the program has
         given one; `reason` is for the log of this side, and may say more.
+
+        `fault` says whether a function of the program may have acted. The text cannot tell: such a
+        function may have chosen the same words.
         """
         # A refusal costs this side more than the peer's subscribe cost the peer:
         # opening refused streams fast is an attack.
         self._channel.budgets.churn.count(self.began_at)
-        self._cut(SendingEvent.REFUSED, text, Fault.REFUSED, code)
+        self._cut(SendingEvent.REFUSED, text, fault, code)
         self._channel.owner.on_sending_refused(self, reason or text)
 
     # --- what the peer sends
@@ -450,7 +460,7 @@ class SendingStream(Subscriber[bytes]):
         reason = f"it raised NotAvailable: {text}" if text else "it raised NotAvailable"
         self._channel.owner.on_publisher_failed(self, error)
         if self.state is _UNANNOUNCED:
-            self.refuse(NO_SUCH, reason)
+            self.refuse(NO_SUCH, reason, fault=Fault.UNTOUCHED)
         else:
             self._fail(NO_SUCH)
             self._channel.owner.on_sending_refused(self, reason)

@@ -112,6 +112,10 @@ class Session:
         """Set on a connection that can be resumed:
         there the keepalive ends a dead transport, and not the session.
         """
+        self.cuts_streams: bool = False
+        """Streams were open when this side said goodbye."""
+        # The goodbye of a peer that leaves when the streams have ended.
+        self._farewell: tuple[str, Exception | None] | None = None
         # The refusal of a peer at a later time.
         self._refusal: tuple[float, str, Exception | None] | None = None
         # None until the first tick after the goodbye.
@@ -206,6 +210,9 @@ class Session:
         state = self.channel.state
         if state.is_over:
             return
+        if self._farewell is not None and not state.is_closing:
+            self.receive_goodbye(*self._farewell)
+            return
         if is_clean and _is_goodbye_without_reason(self.channel, self.streams):
             error = ConnectionLost(f"the peer closed the connection: {explain_connection_end('')}")
             self.close_reason = "closed", None
@@ -291,6 +298,7 @@ class Session:
         )
         # The goodbye has a deadline of its own, from the next tick on.
         channel.deadlines.clear()
+        self.cuts_streams = self.streams.has_streams()
         # Streams end before the goodbye is queued: their last messages go out before it, and no
         # message of a stream after it.
         self.streams.end_all(
@@ -374,13 +382,27 @@ class Session:
         self.channel.deadlines.open()
         self.delegate.on_open()
 
-    def receive_goodbye(self, reason: str, error: Exception | None = None) -> None:
+    def receive_goodbye(
+        self, reason: str, error: Exception | None = None, *, waits: bool = False
+    ) -> None:
         """End the session with the peer's goodbye. `error` is what streams get if the dialect
         knows better what the goodbye means.
+
+        With `waits` both sides leave when the open streams have ended, and what is encoded is sent.
         """
         state = self.channel.state
         if state.is_over:
             return  # a second goodbye, in the same chunk as the first
+        if waits and self._farewell is not None:
+            self.channel.count_oddity()
+            return
+        if waits and state is _OPEN and (self.streams.has_streams() or not self.outbox.is_empty):
+            self._farewell = reason, error
+            self.streams.drain.note_peer()
+            # It is asked after the end of each stream.
+            if self.streams.use.watcher is not None:
+                self.channel.deadlines.hasten(self.streams.use.watcher, self.channel.now)
+            return
         # One goodbye of each side is enough: goodbyes that cross answer each other.
         answer = b"" if state.is_closing else self.channel.dialect.goodbye("")
         if not state.is_closing:
@@ -391,6 +413,22 @@ class Session:
             f"the peer closed the connection: {explain_connection_end(reason)}"
         )
         self._end(ConnectionEvent.GOODBYE_RECEIVED, error, answer=answer)
+
+    # --- for the watcher of an unused connection
+
+    @property
+    def peer_leaves(self) -> bool:
+        """The peer has said that it leaves when the streams have ended."""
+        return self._farewell is not None
+
+    def end_left(self) -> bool:
+        """End the session of a peer that leaves, without a stream. Return False if bytes for it
+        wait.
+        """
+        if self._farewell is None or not self.outbox.is_empty:
+            return False
+        self.receive_goodbye(*self._farewell)
+        return True
 
     # --- inside
 

@@ -22,6 +22,7 @@ from penstock.session._budgets import CANCELLED_BYTES, HANDLED, STREAM_BYTES, Re
 from penstock.session._cancelled_streams import CancelledStream, CancelledStreams, OpenedStreams
 from penstock.session._channel import Channel
 from penstock.session._deadlines import Deadlines, Watcher
+from penstock.session._dialect import Fault
 from penstock.session._reasons import DRAINING, ILLEGAL_DEMAND, REFUSED
 from penstock.session._receiving_stream import ReceivingStream, own_copy
 from penstock.session._sending_stream import SendingStream
@@ -429,9 +430,15 @@ class StreamTables:
     # --- for the dialect: messages of the peer about streams
 
     def receive_subscribe(
-        self, stream_id: int, target: Any, demand: int, refusal: str | None = None
+        self,
+        stream_id: int,
+        target: Any,
+        demand: int,
+        refusal: str | None = None,
+        fault: Fault = Fault.REFUSED,
     ) -> None:
-        """Serve a stream that the peer opens. With `refusal` the dialect refuses it with this text.
+        """Serve a stream that the peer opens. With `refusal` the dialect refuses it with this text,
+        and `fault` is why.
 
         Without a `target` the stream keeps its place until `serve_waiting`.
         """
@@ -452,13 +459,13 @@ class StreamTables:
         self._channel.budgets.requests.streams += 1
         # Refusals go out as messages on the stream, so the peer sees one end for each subscribe.
         if refusal is not None:
-            stream.refuse(refusal)
+            stream.refuse(refusal, fault=fault)
         elif self.drain.until is not None:
-            stream.refuse(DRAINING)
+            stream.refuse(DRAINING, fault=Fault.UNTOUCHED)
         # A cancelled publisher that is still cleaning up counts:
         # else a peer could start publishers faster than they stop.
         elif len(self.serving) + self.stopping_publishers > self._channel.limits.max_subscriptions:
-            stream.refuse(REFUSED)
+            stream.refuse(REFUSED, fault=Fault.UNTOUCHED)
         elif target is not None and (self.observers is None or self.observers.permits(stream)):
             self.delegate.serve(stream)
 
@@ -468,7 +475,7 @@ class StreamTables:
             target = self.observers.change_target(stream.id, target)
         stream.target = target
         if self.drain.until is not None:
-            stream.refuse(DRAINING)
+            stream.refuse(DRAINING, fault=Fault.UNTOUCHED)
         elif self.observers is None or self.observers.permits(stream):
             self.delegate.serve(stream)
 

@@ -12,7 +12,7 @@ from penstock.api import LimitExceeded, ProtocolError
 from penstock.session._channel import Channel
 from penstock.session._reasons import IDLE
 from penstock.session._sending_stream import SendingStream
-from penstock.session._stream_tables import StreamTables
+from penstock.session._stream_tables import NOTED_WITHIN, StreamTables
 
 WARNING_AGE: Final = 3600.0
 """If no age is set, idle streams are only reported, once they are this old."""
@@ -95,12 +95,22 @@ class Closes(Protocol):
     def streams(self) -> StreamTables:
         """The streams of the connection."""
 
+    @property
+    def peer_leaves(self) -> bool:
+        """The peer has said that it leaves when the streams have ended."""
+
+    def end_left(self) -> bool:
+        """End the session of a peer that leaves, without a stream. Return False if bytes for it
+        wait.
+        """
+
     def close(self, reason: str) -> None:
         """Say goodbye."""
 
 
 class UnusedConnection:
-    """Ends a connection that was not used for `Limits.idle_connection`: it holds a place.
+    """Ends a connection that was not used for `Limits.idle_connection`: it holds a place. One
+    whose peer has said that it leaves ends as soon as its streams have ended.
 
     A stream is a use for as long as it lasts. So nothing is due while one is open; its end is noted
     (`ConnectionUse.note`), and this is asked soon after that.
@@ -126,6 +136,8 @@ class UnusedConnection:
             use.is_noted, self._used_at = False, now
         if has_streams:
             return None
+        if self._session.peer_leaves:
+            return None if self._session.end_left() else now + NOTED_WITHIN
         if use.keeps_open:
             self._used_at = now
         if now < self._used_at + self._age:

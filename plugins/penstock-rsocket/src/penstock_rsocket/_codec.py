@@ -71,6 +71,11 @@ _PAYLOAD: Final = FrameType.PAYLOAD
 _REQUEST: Final = FrameType.REQUEST_RESPONSE
 _LAST: Final = NEXT | COMPLETE
 
+
+class CutMetadata(ProtocolError):
+    """Metadata that is longer than its frame."""
+
+
 _AnyRequest: TypeAlias = (
     frames.RequestResponse | frames.RequestFnf | frames.RequestStream | frames.RequestChannel
 )
@@ -357,7 +362,7 @@ def split_metadata(flags: int, body: bytes, start: int = 0) -> tuple[bytes | Non
     end = begin + int.from_bytes(body[start:begin])
     # The second condition finds a body that ends within the length.
     if end > len(body) or begin > len(body):
-        raise ProtocolError(
+        raise CutMetadata(
             f"metadata that ends {end - len(body)} bytes after its frame",
             reason="protocol:metadata",
         )

@@ -36,7 +36,7 @@ from penstock.session import (
     DRAINING,
     FALSE_START,
     ILLEGAL_DEMAND,
-    NO_SUCH,
+    LONGEST_METADATA,
     NOT_RESUMED,
     REFUSED,
     TOO_LONG,
@@ -66,6 +66,7 @@ from penstock_rsocket import _metadata as metadata
 from penstock_rsocket import _traces as traces
 from penstock_rsocket._channels import Arriving, Channels, Opening
 from penstock_rsocket._codec import (
+    CutMetadata,
     RsocketDecoder,
     frame_header,
     join_metadata,
@@ -134,12 +135,27 @@ NOT_RESUMABLE: Final = "protocol:resume"
 NO_LEASE: Final = "no lease"
 """Refuses a request that the peer's lease does not permit."""
 
+_REFUSALS: Final = frozenset(
+    {
+        ErrorCode.INVALID_SETUP,
+        ErrorCode.UNSUPPORTED_SETUP,
+        ErrorCode.REJECTED_SETUP,
+        ErrorCode.REJECTED_RESUME,
+    }
+)
+"""Codes by which a server refuses a client."""
+
 _CODES_OF_STREAMS: Final = frozenset(
     {ErrorCode.APPLICATION_ERROR, ErrorCode.REJECTED, ErrorCode.CANCELED, ErrorCode.INVALID}
 )
 
-_UNTOUCHED: Final = frozenset({NO_SUCH, REFUSED, DRAINING, TOO_LONG, NO_LEASE})
-"""Refusals of this side that no function of the program has seen: REJECTED promises that."""
+_CODE_OF: Final = {
+    Fault.UNTOUCHED: ErrorCode.REJECTED,
+    Fault.REFUSED: ErrorCode.APPLICATION_ERROR,
+    Fault.FAILED: ErrorCode.APPLICATION_ERROR,
+    Fault.INVALID: ErrorCode.INVALID,
+}
+"""REJECTED promises that nothing was done."""
 
 _read_number: Final = NUMBER.unpack_from
 
@@ -182,7 +198,24 @@ class ReceivedFrames:
         """Act on a frame."""
         if self._channel.state is not _OPEN and not self._may_receive(kind, flags, stream_id):
             return
-        self._receivers[kind](self, flags, stream_id, body)
+        try:
+            self._receivers[kind](self, flags, stream_id, body)
+        except CutMetadata:
+            # wire §The header: a frame with this flag may be skipped. A SETUP must be understood.
+            if not flags & IGNORE or kind is FrameType.SETUP:
+                raise
+            self._skip(kind, stream_id)
+
+    def _skip(self, kind: FrameType, stream_id: int) -> None:
+        """Skip a frame that cannot be read. What is lost with it ends its stream."""
+        text = "a frame was skipped, whose metadata ends after it"
+        opened = self._opened.get(stream_id)
+        if kind is FrameType.PAYLOAD and isinstance(opened, ReceivingStream):
+            opened.fail_contract(text)
+        elif kind is FrameType.PAYLOAD and self.requests.has_unfinished(stream_id):
+            self._streams.serving[stream_id].refuse(text, fault=Fault.UNTOUCHED)
+        else:
+            self._channel.count_oddity()
 
     def receive_unknown(self, _frame_type: int) -> None:
         """Ignore a frame of an unknown type that may be ignored."""
@@ -200,7 +233,7 @@ class ReceivedFrames:
             raise refusal  # it is about the connection, and cannot be read
         opened, serving = self._opened.get(stream_id), self._streams.serving.get(stream_id)
         if kind in _MODELS and kind is not FrameType.REQUEST_FNF and self._may_begin(stream_id):
-            self._streams.receive_subscribe(stream_id, None, 1, TOO_LONG)
+            self._streams.receive_subscribe(stream_id, None, 1, TOO_LONG, Fault.UNTOUCHED)
         elif kind in (FrameType.PAYLOAD, FrameType.ERROR) and isinstance(opened, ReceivingStream):
             text = (
                 f"stream {stream_id}: {refusal} (Limits.max_frame). Let the peer send elements in "
@@ -208,7 +241,9 @@ class ReceivedFrames:
             )
             opened.fail_contract("", error=ProtocolError(text, reason=refusal.reason))
         elif kind is FrameType.PAYLOAD and serving is not None:
-            serving.refuse(TOO_LONG)
+            # A channel may have begun; a request whose fragments arrive has not.
+            is_waiting = self.requests.has_unfinished(stream_id)
+            serving.refuse(TOO_LONG, fault=Fault.UNTOUCHED if is_waiting else Fault.REFUSED)
         else:
             self._channel.count_oddity()
 
@@ -309,22 +344,22 @@ class ReceivedFrames:
         model, is_leased = _MODELS[kind], self._is_leased()
         if flags & FOLLOWS:
             if not is_leased:
-                self._streams.receive_subscribe(stream_id, None, 1, NO_LEASE)
+                self._streams.receive_subscribe(stream_id, None, 1, NO_LEASE, Fault.UNTOUCHED)
                 return
             if not 0 < demand <= LARGEST_NUMBER:
-                self._streams.receive_subscribe(stream_id, None, 1, ILLEGAL_DEMAND)
+                self._streams.receive_subscribe(stream_id, None, 1, ILLEGAL_DEMAND, Fault.INVALID)
                 return
             self.requests.begin(stream_id, demand, partial(self._target_of, stream_id, model))
             self.requests.receive_fragment(stream_id, content, data, is_last=False)
             return
-        refusal: str | None = None if 0 < demand <= LARGEST_NUMBER else ILLEGAL_DEMAND
+        refusal, fault = self._why_refused(demand)
         if not is_leased:
-            refusal = NO_LEASE
+            refusal, fault = NO_LEASE, Fault.UNTOUCHED
         target: Request | None = None
         try:
             target = self._target_of(stream_id, model, content, data)
         except ProtocolError as broken:
-            refusal = str(broken)
+            refusal, fault = str(broken), Fault.REFUSED
         if model is Model.FIRE_AND_FORGET:
             if refusal is None:
                 self._streams.receive_fire_and_forget(target)
@@ -333,13 +368,18 @@ class ReceivedFrames:
             return
         size = len(body)
         if not self.requests.hold(stream_id, size):
-            refusal = REFUSED
+            refusal, fault = REFUSED, Fault.UNTOUCHED
         if model is _RESPONSE:
             # Before the request is served: it may be answered inside that call.
             self._dialect.answering[stream_id] = False
-        self._streams.receive_subscribe(stream_id, target, demand, refusal)
+        self._streams.receive_subscribe(stream_id, target, demand, refusal, fault)
         if stream_id not in self._streams.serving:  # refused, or answered at once
             self._dialect.forget_served(stream_id)
+
+    @staticmethod
+    def _why_refused(demand: int) -> tuple[str | None, Fault]:
+        """Return the text and the fault for an illegal demand; no text for a legal one."""
+        return (None if 0 < demand <= LARGEST_NUMBER else ILLEGAL_DEMAND), Fault.INVALID
 
     def _is_leased(self) -> bool:
         """Count a request of the peer. Return False for one above its lease."""
@@ -390,25 +430,24 @@ class ReceivedFrames:
         (demand,) = _read_number(body)
         content, data = split_metadata(flags, body, 4)
         if not self._is_leased():
-            self._streams.receive_subscribe(stream_id, None, 1, NO_LEASE)
+            self._streams.receive_subscribe(stream_id, None, 1, NO_LEASE, Fault.UNTOUCHED)
             return
-        is_legal = 0 < demand <= LARGEST_NUMBER
+        refusal, fault = self._why_refused(demand)
         follows = bool(flags & FOLLOWS and not flags & COMPLETE)
-        if follows and is_legal:
+        if follows and refusal is None:
             self.requests.begin(stream_id, demand, partial(self._channel_of, stream_id))
             self.requests.receive_fragment(stream_id, content, data, is_last=False)
             return
         target: Request | None = None
-        refusal = None if is_legal else ILLEGAL_DEMAND
         if not self.requests.hold(stream_id, len(body)):
-            refusal = REFUSED
+            refusal, fault = REFUSED, Fault.UNTOUCHED
         try:
             target = self._channel_of(stream_id, content, data)
         except ProtocolError as broken:
-            refusal = str(broken)
+            refusal, fault = str(broken), Fault.REFUSED
         else:
             self._dialect.channels.arriving[stream_id].is_complete = bool(flags & COMPLETE)
-        self._streams.receive_subscribe(stream_id, target, demand, refusal)
+        self._streams.receive_subscribe(stream_id, target, demand, refusal, fault)
         if stream_id not in self._streams.serving:  # refused, or ended at once
             self._dialect.forget_served(stream_id)
 
@@ -495,6 +534,12 @@ class ReceivedFrames:
                 return
             known = beside.setdefault(stream.id, [0, 0])
             known[0] += len(content)
+            if known[0] > LONGEST_METADATA:
+                stream.fail_contract(
+                    f"the metadata of an element has more than {LONGEST_METADATA} bytes, which is "
+                    "the most in fragments"
+                )
+                return
             # Together: metadata counts as data does, and is the beginning of it.
             part = content + data
         if known is not None:
@@ -538,11 +583,14 @@ class ReceivedFrames:
         # Cut here: the decoder bounds frames by max_frame only.
         text = body[4:].decode("utf-8", "replace")[: self._channel.limits.max_error_text]
         if not stream_id:
+            if code in _REFUSALS and self._channel.role is Role.SERVER:
+                self._channel.count_oddity()  # only a client may be refused
+                return
             early = None if self.handshake.is_accepted else setup_refusal(code, text)
             if self._dialect.is_resuming and code != ErrorCode.REJECTED_RESUME:
                 # wire §Positions: only that code says that a later attempt is useless.
                 early = Rejected(f"the server did not go on: {text}", temporary=True)
-            self._session.receive_goodbye(text, early)
+            self._session.receive_goodbye(text, early, waits=code == ErrorCode.CONNECTION_CLOSE)
             return
         channels = self._dialect.channels
         if channels.knows(stream_id):
@@ -551,7 +599,8 @@ class ReceivedFrames:
                 self._dialect.forget_served(stream_id)
                 self._streams.receive_cancel(stream_id)
         if isinstance(self._opened.get(stream_id), ReceivingStream):
-            self._end(stream_id, stream_error(code, text))
+            peer_drains = self._streams.drain.is_peer_draining
+            self._end(stream_id, stream_error(code, text, peer_drains=peer_drains))
         elif not self._streams.cancelled.count_end():  # it may have crossed a CANCEL
             self._channel.count_oddity()
 
@@ -1233,14 +1282,7 @@ class RsocketDialect:
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """Encode an ERROR with the code for `fault`."""
-        # A publisher may raise the same words: only a refusal of this side has the code.
-        if fault is Fault.INVALID or (fault is Fault.REFUSED and text == ILLEGAL_DEMAND):
-            code = ErrorCode.INVALID
-        elif fault is Fault.REFUSED and text in _UNTOUCHED:
-            code = ErrorCode.REJECTED
-        else:
-            code = ErrorCode.APPLICATION_ERROR
-        return self._encode_error(stream_id, code, text)
+        return self._encode_error(stream_id, _CODE_OF[fault], text)
 
     def coded_error(self, stream_id: int, text: str, fault: Fault, code: int) -> bytes:
         """Encode an ERROR with the code of the program, or with that for `fault` in the place of
@@ -1262,8 +1304,17 @@ class RsocketDialect:
             return b""
         if self.is_resuming and reason.startswith((NOT_RESUMED, "protocol", "version")):
             return codec.error(0, ErrorCode.REJECTED_RESUME, reason.encode(errors="replace"))
-        is_refusal = self._channel.role is Role.SERVER and not self._channel.deadlines.is_open
-        return _goodbye(reason, is_refusal=is_refusal and not self.is_resuming, framed=False)
+        is_open = self._channel.role is Role.CLIENT or self._channel.deadlines.is_open
+        if is_open or self.is_resuming:
+            known = connection_reason(reason)
+            is_good = known is not None and known.ends_accepted and not self._session.cuts_streams
+            code = ErrorCode.CONNECTION_CLOSE if is_good else ErrorCode.CONNECTION_ERROR
+        # The service refuses a SETUP that was read in words of its own.
+        elif self._received.handshake.has_begun:
+            code = ErrorCode.REJECTED_SETUP
+        else:
+            code = _refusal_code(reason)
+        return codec.error(0, code, reason.encode(errors="replace"))
 
     def split(self, data: bytearray) -> Iterator[memoryview]:
         """Cut between frames, and leave their lengths out: a framed transport knows them."""
@@ -1292,7 +1343,8 @@ class RsocketDialect:
     @staticmethod
     def refusal(reason: str, *, framed: bool = False) -> bytes:
         """Encode the refusal of a client that is not let in."""
-        return _goodbye(reason, is_refusal=True, framed=framed)
+        text = reason.encode(errors="replace")
+        return codec.error(0, _refusal_code(reason), text, framed=framed)
 
     @staticmethod
     def recognises(first: bytes, framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
@@ -1357,24 +1409,17 @@ class RsocketDialect:
         return self._decoder.held + sum(map(len, self._rest))
 
 
-def _goodbye(reason: str, *, is_refusal: bool, framed: bool) -> bytes:
-    text = reason.encode(errors="replace")
-    if not is_refusal:
-        known = connection_reason(reason)
-        is_good = known is not None and known.ends_accepted
-        code = ErrorCode.CONNECTION_CLOSE if is_good else ErrorCode.CONNECTION_ERROR
-    elif reason.startswith(("protocol:setup", "protocol:metadata", "version")):
-        code = ErrorCode.INVALID_SETUP
-    else:
-        code = ErrorCode.REJECTED_SETUP
-    return codec.error(0, code, text, framed=framed)
+def _refusal_code(reason: str) -> ErrorCode:
+    """Return the code that refuses a client for a reason of penstock."""
+    is_invalid = reason.startswith(("protocol:setup", "protocol:metadata", "version"))
+    return ErrorCode.INVALID_SETUP if is_invalid else ErrorCode.REJECTED_SETUP
 
 
 def setup_refusal(code: int, text: str) -> Rejected | None:
     """Return the error of an ERROR on stream 0 that comes before anything was answered; None for
     a code that does not refuse the SETUP.
     """
-    if not ErrorCode.INVALID_SETUP <= code <= ErrorCode.REJECTED_RESUME:
+    if code not in _REFUSALS:
         return None
     if text == AUTH:
         return AuthRefused(f"the server did not let this client in: {explain_connection_end(text)}")
@@ -1386,14 +1431,14 @@ def setup_refusal(code: int, text: str) -> Rejected | None:
     )
 
 
-def stream_error(code: int, text: str) -> Exception:
+def stream_error(code: int, text: str, *, peer_drains: bool = False) -> Exception:
     """Return the error of a stream that the peer has ended with a code."""
     shown = explain_stream_end(text)
     if code == ErrorCode.REJECTED:
         return Rejected(
             f"the peer refused this stream: {shown}",
             processed=False,
-            temporary=text == DRAINING,
+            temporary=peer_drains or text == DRAINING,
             code=code,
         )
     if code in (ErrorCode.CANCELED, ErrorCode.INVALID):

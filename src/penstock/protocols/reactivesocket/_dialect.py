@@ -641,8 +641,8 @@ class ReactiveSocketDialect:
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """Encode an ERROR. The draft has a text for it and no code."""
         self._shapes.answering.pop(stream_id, None)
-        if text == DRAINING and fault is not Fault.REFUSED:
-            # A publisher's own word: a client that was told of the drain takes the bare word for a
+        if text == DRAINING and fault is not Fault.UNTOUCHED:
+            # A word of the program: a client that was told of the drain takes the bare word for a
             # refusal.
             text += "."
         return encode(frames.Error(stream_id=stream_id, data=text.encode(errors="replace")))

@@ -50,6 +50,7 @@ from penstock.session import (
     DRAINING,
     HANDLED,
     REFUSED,
+    Fault,
     SendingStream,
     Session,
     size_of_request,
@@ -198,7 +199,7 @@ class IncomingRequests:
             if found is None:
                 found = self._look_up(stream)
         except CannotOpen as error:
-            stream.refuse(_refusal(error), _reason(error), getattr(error, "code", None))
+            _refuse(stream, error)
             return
         # Before the accept: an accepted stream may begin, and end, inside that call.
         publishers = self._publishers
@@ -260,10 +261,10 @@ class IncomingRequests:
                 return
             if reason:
                 # In the words for a missing name: a peer must not be able to probe for names.
-                stream.refuse(NO_SUCH, reason)
+                stream.refuse(NO_SUCH, reason, fault=Fault.UNTOUCHED)
             elif self._session.streams.drain.until is not None:
                 # It drains since the function was called.
-                stream.refuse(DRAINING)
+                stream.refuse(DRAINING, fault=Fault.UNTOUCHED)
             else:
                 self.serve(stream)
 
@@ -288,7 +289,7 @@ class IncomingRequests:
         try:
             found = self._found.pop(stream, None) or self._look_up(stream)
         except CannotOpen as error:
-            stream.refuse(_refusal(error), _reason(error), getattr(error, "code", None))
+            _refuse(stream, error)
             return
         if not isinstance(found, FoundStream):
             return  # a handler that was added meanwhile: only publishers wait for demand
@@ -424,12 +425,13 @@ class IncomingRequests:
         self._session.close((is_public and text_of(error)) or REFUSED)
 
 
-def _refusal(error: CannotOpen) -> str:
-    """Return what the peer is told."""
+def _refuse(stream: SendingStream, error: CannotOpen) -> None:
     # The text of these is for the peer.
     if isinstance(error, FactoryFailed | UnfitPayload | UnfitPosition):
-        return str(error)
-    return REFUSED if isinstance(error, NoSlot) else NO_SUCH
+        stream.refuse(str(error), _reason(error), getattr(error, "code", None))
+    else:
+        text = REFUSED if isinstance(error, NoSlot) else NO_SUCH
+        stream.refuse(text, _reason(error), fault=Fault.UNTOUCHED)
 
 
 def _reason(error: CannotOpen) -> str:
