@@ -5,10 +5,17 @@ in memory, in virtual time, with one fault or none.
 from collections.abc import Awaitable, Callable, Sequence
 
 import trio
-from penstock_tck.wire import Requirement, Result, Target, Verdict, check_target
+from penstock_tck.wire import (
+    Requirement,
+    Result,
+    Target,
+    Verdict,
+    check_target,
+    scripted_server,
+)
 from penstock_tck.wire._requirement import Table
 
-from penstock.spi import Connection, TransportOptions, build_registry, parse_url
+from penstock.spi import Connection, build_registry, parse_url
 from penstock.testing import run_virtual
 
 REGISTRY = build_registry()
@@ -19,27 +26,9 @@ Script = Callable[[Connection, str], Awaitable[None]]
 
 
 async def serve_script(script: Script, fault: str, *, task_status: trio.TaskStatus[None]) -> None:
-    async with trio.open_nursery() as nursery:
-        listener = await REGISTRY.transport("memory").listen(
-            PARSED_URL, options=TransportOptions(), nursery=nursery
-        )
+    async with scripted_server(lambda connection: script(connection, fault), URL):
         task_status.started()
-
-        async def serve(connection: Connection) -> None:
-            try:
-                await script(connection, fault)
-            except* (trio.BrokenResourceError, trio.ClosedResourceError):
-                pass
-            finally:
-                with trio.CancelScope(shield=True):
-                    await connection.abort()
-
-        try:
-            while True:
-                nursery.start_soon(serve, await listener.accept())
-        finally:
-            with trio.CancelScope(shield=True):
-                await listener.aclose()
+        await trio.sleep_forever()
 
 
 async def check_script(

@@ -49,7 +49,7 @@ async def test_the_last_messages_are_described() -> None:
     """The number of messages before them is also shown."""
     peer = _peer(b"".join(io.on_complete(stream) for stream in range(8)))
     assert peer.describe_received().startswith("arrived: 2 more, then onComplete 2, onComplete 3,")
-    assert peer.ended(3) is peer.messages[3]
+    assert peer.ended(3) is peer.received[3]
 
 
 async def test_bytes_that_are_not_a_message_fail_the_check() -> None:

@@ -12,9 +12,11 @@ from penstock_tck.wire._large_elements import LARGE_BYTES, large_element
 from penstock_tck.wire._missing_publishers import Refusal
 from penstock_tck.wire._named_request import named_request
 from penstock_tck.wire._raw_connection import RawConnection
+from penstock_tck.wire._recording_peer import RecordingPeer
 from penstock_tck.wire._report import as_json, as_text, summary
 from penstock_tck.wire._requirement import Check, Level, Requirement, Table, join_tables
 from penstock_tck.wire._run import check_target, requirements
+from penstock_tck.wire._scripted_server import Script, scripted_server
 from penstock_tck.wire._target import OFFERS, PRIVATE_TEXT, SLOW_ATTEMPTS, Target
 from penstock_tck.wire._verdict import NotSupported, Result, Verdict, fail, verify
 from penstock_tck.wire._wire_table import WireTable
@@ -30,9 +32,11 @@ __all__ = [
     "Level",
     "NotSupported",
     "RawConnection",
+    "RecordingPeer",
     "Refusal",
     "Requirement",
     "Result",
+    "Script",
     "Table",
     "Target",
     "Verdict",
@@ -47,6 +51,7 @@ __all__ = [
     "named_request",
     "requirements",
     "run_command",
+    "scripted_server",
     "summary",
     "verify",
 ]

@@ -102,7 +102,7 @@ async def auth_setup_unreadable(context: CheckContext) -> str:
     peer = await context.connect_reactivesocket(setup=False)
     await peer.send_frame(rs.SETUP, 0, WRONG[:-1])
     seen = await peer.expect_refused("cut credentials were shown", needs_error=True)
-    verify(peer.frames[-1].body == b"auth", f"ERROR `auth` is due; {peer.describe_received()}")
+    verify(peer.received[-1].body == b"auth", f"ERROR `auth` is due; {peer.describe_received()}")
     return seen
 
 
@@ -130,7 +130,7 @@ async def ext_drain_unreadable(context: CheckContext) -> str:
     await peer.send_frame(rs.EXT, 0, _extended(DRAIN, DRAIN_MESSAGE), flags=rs.I)
     seen = await peer.expect_refused("a drain without a number was sent", needs_error=True)
     verify(
-        peer.frames[-1].body == b"protocol:drain",
+        peer.received[-1].body == b"protocol:drain",
         f"ERROR `protocol:drain` is due; {peer.describe_received()}",
     )
     return seen

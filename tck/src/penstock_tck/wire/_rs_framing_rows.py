@@ -55,12 +55,12 @@ async def frame_length(context: CheckContext) -> str:
     peer = await _connect_and_stream(context)
     context.require_byte_stream(peer.connection)
     await peer.settle()
-    strange = [frame for frame in peer.frames if frame.type not in rs.NAMES]
+    strange = [frame for frame in peer.received if frame.type not in rs.NAMES]
     verify(
         not strange and not peer.incomplete_bytes,
         f"a frame of an unknown type came, or bytes were left over; {peer.describe_received()}",
     )
-    return f"{len(peer.frames)} frames, each of the length in its header"
+    return f"{len(peer.received)} frames, each of the length in its header"
 
 
 @FRAMING.row("frame-length-reserved", 40, LENGTH, level=Level.READING, needs=["publisher"])
@@ -71,7 +71,7 @@ async def frame_length_reserved(context: CheckContext) -> str:
     peer = await _connect_and_stream(context)
     context.require_byte_stream(peer.connection)
     verify(
-        not any(frame.reserved for frame in peer.frames),
+        not any(frame.reserved for frame in peer.received),
         f"a frame came with the bit before its length set; {peer.describe_received()}",
     )
     frame = rs.with_length(rs.encode_frame(rs.CANCEL, 77))
@@ -132,9 +132,9 @@ async def frame_cut(context: CheckContext) -> str:
 async def version_zero(context: CheckContext) -> str:
     """Every frame from the target has version 0."""
     peer = await _connect_and_stream(context)
-    wrong = [frame for frame in peer.frames if frame.version]
+    wrong = [frame for frame in peer.received if frame.version]
     verify(not wrong, f"a frame came with version {wrong[0].version if wrong else 0}: {wrong[:1]}")
-    return f"version 0 in {len(peer.frames)} frames"
+    return f"version 0 in {len(peer.received)} frames"
 
 
 @FRAMING.row("version-later", 41, VERSION, level=Level.READING, needs=["publisher"])
@@ -161,7 +161,7 @@ async def flags_reserved(context: CheckContext) -> str:
     peer = await _connect_and_stream(context)
     wrong = [
         frame
-        for frame in peer.frames
+        for frame in peer.received
         if frame.flags & 0x0F or (frame.type == rs.ERROR and frame.flags & 0x7F)
     ]
     verify(
@@ -260,11 +260,11 @@ async def types_by_role(context: CheckContext) -> str:
     await peer.settle()
     wrong = [
         frame
-        for frame in peer.frames
+        for frame in peer.received
         if frame.stream in (1, 3) and frame.type not in (rs.RESPONSE, rs.ERROR)
     ]
     verify(
         not wrong,
         f"{', '.join(map(str, wrong[:3]))} came for a stream that the checking side requested",
     )
-    return f"{len(peer.frames)} frames, all RESPONSE or ERROR"
+    return f"{len(peer.received)} frames, all RESPONSE or ERROR"

@@ -6,29 +6,25 @@ from typing import Final
 
 from penstock.spi import Connection
 from penstock_tck.wire import reactivesocket as rs
-from penstock_tck.wire._raw_connection import RawConnection
+from penstock_tck.wire._recording_peer import RecordingPeer
 from penstock_tck.wire._target import Target
-from penstock_tck.wire._verdict import fail, verify
+from penstock_tck.wire._verdict import verify
 from penstock_tck.wire.reactivesocket import Frame
 
 FIRST_PROBE_ID: Final = 9001
 """The id of the first stream that tests whether the connection still works."""
 
-MAX_SHOWN: Final = 6
-"""How many of the last frames `describe_received` shows."""
 
-
-class RsPeer(RawConnection):
+class RsPeer(RecordingPeer[Frame]):
     """A client that a check drives frame by frame."""
+
+    of_publishers = (rs.RESPONSE, rs.ERROR)
 
     def __init__(self, connection: Connection, target: Target) -> None:
         super().__init__(connection, quiet=target.quiet, patience=target.patience)
         self._target = target
         self._reader = rs.FrameReader(framed=connection.framed)
         self._probe_id = FIRST_PROBE_ID - 2
-        self.frames: list[Frame] = []
-        # An index: a check with 100 streams looks at each stream after each read.
-        self._by_stream: dict[int, list[Frame]] = {}
 
     # --- sending
 
@@ -69,45 +65,12 @@ class RsPeer(RawConnection):
 
     def on_data(self, data: bytes) -> None:
         """Decode the received bytes and record the frames."""
-        for frame in self._reader.feed(data):
-            self.frames.append(frame)
-            self._by_stream.setdefault(frame.stream, []).append(frame)
-        if self._reader.error:
-            fail(f"the target sent {self._reader.error}; {self.describe_received()}")
+        self.record(self._reader.feed(data), self._reader.error)
 
     @property
     def incomplete_bytes(self) -> int:
         """Received bytes of a frame that is not complete yet."""
         return self._reader.incomplete_bytes
-
-    def describe_received(self) -> str:
-        """Describe the last `MAX_SHOWN` frames, and the end of the connection."""
-        before = (
-            f"{len(self.frames) - MAX_SHOWN} more, then " if len(self.frames) > MAX_SHOWN else ""
-        )
-        shown = before + (", ".join(map(str, self.frames[-MAX_SHOWN:])) or "nothing")
-        shown += (
-            f", {self.incomplete_bytes} bytes of an incomplete frame"
-            if self.incomplete_bytes
-            else ""
-        )
-        return f"arrived: {shown}" + (
-            f"; then the connection was {self.ending}" if self.ending else ""
-        )
-
-    def of_stream(self, stream: int, *kinds: int) -> list[Frame]:
-        """Return the frames of these types that came for a stream. Without types:
-        its RESPONSE and ERROR frames.
-        """
-        return [
-            frame
-            for frame in self._by_stream.get(stream, ())
-            if frame.type in (kinds or (rs.RESPONSE, rs.ERROR))
-        ]
-
-    def of_type(self, *kinds: int) -> list[Frame]:
-        """Return the frames of these types."""
-        return [frame for frame in self.frames if frame.type in kinds]
 
     def elements(self, stream: int) -> list[bytes]:
         """Return the elements of a stream, joined from their fragments. A RESPONSE that carries
@@ -136,58 +99,12 @@ class RsPeer(RawConnection):
         """Return whether an ERROR has come for the stream."""
         return bool(self.of_stream(stream, rs.ERROR))
 
-    async def wait_elements(self, stream: int, count: int) -> None:
-        """Wait for `count` elements."""
-        await self.wait_until(
-            lambda: (
-                len(self.elements(stream)) >= count or self.failed(stream) or self.completed(stream)
-            ),
-            f"element {count} of stream {stream}",
-        )
-        verify(
-            len(self.elements(stream)) >= count,
-            f"stream {stream} ended before element {count}; {self.describe_received()}",
-        )
-
-    async def expect_exactly(self, stream: int, count: int) -> None:
-        """Wait for `count` elements, and fail if more come."""
-        await self.wait_elements(stream, count)
-        await self.settle()
-        got = len(self.elements(stream))
-        verify(
-            got == count,
-            (
-                f"{got} elements came on stream {stream}, where {count} were requested; "
-                f"{self.describe_received()}"
-            ),
-        )
-
-    async def wait_end(self, stream: int, *, well: bool | None = None) -> None:
-        """Wait for COMPLETE or ERROR.
-        `well` is True if only COMPLETE may come, False if only ERROR may.
-        """
-        await self.wait_until(
-            lambda: self.completed(stream) or self.failed(stream), f"the end of stream {stream}"
-        )
-        if well is not None:
-            verify(
-                self.completed(stream) is well,
-                (
-                    f"the stream ended with {'an ERROR' if well else 'COMPLETE'}; "
-                    f"{self.describe_received()}"
-                ),
-            )
-
     async def expect_working(self) -> None:
         """Fail unless the connection still works: a new stream gets two elements."""
         # A new id for each probe: a request with the id of an open stream is ignored.
         self._probe_id += 2
         await self.request(self._probe_id, 2, self._target.publisher)
-        await self.wait_until(
-            lambda: len(self.elements(self._probe_id)) >= 2,
-            "two elements of a new stream, which show that the connection still works,",
-        )
-        await self.cancel(self._probe_id)
+        await self.expect_probe(self._probe_id)
 
     async def expect_refused(self, why: str, *, needs_error: bool = False) -> str:
         """Fail unless the target ends the connection. If `needs_error`, it must send an ERROR on
@@ -203,7 +120,7 @@ class RsPeer(RawConnection):
             ),
         )
         verify(
-            not errors or self.frames[-1] is errors[-1],
+            not errors or self.received[-1] is errors[-1],
             (
                 f"{why}, and the target went on after its ERROR on stream 0; "
                 f"{self.describe_received()}"

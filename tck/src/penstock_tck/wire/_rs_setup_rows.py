@@ -122,7 +122,9 @@ async def server_waits(context: CheckContext) -> str:
     """Before a SETUP the server sends nothing."""
     peer = await context.connect_reactivesocket(setup=False)
     await peer.settle()
-    verify(not peer.frames and peer.ending is None, f"before any SETUP {peer.describe_received()}")
+    verify(
+        not peer.received and peer.ending is None, f"before any SETUP {peer.describe_received()}"
+    )
     return "no frame before SETUP"
 
 
@@ -137,13 +139,13 @@ async def setup_accepted(context: CheckContext) -> str:
     await peer.settle()
     strange = [
         frame
-        for frame in peer.frames
+        for frame in peer.received
         if frame.type not in rs.REQUESTS and not (frame.type == rs.EXT and frame.flags & rs.I)
     ]
     verify(
         not strange and peer.ending is None, f"after an acceptable SETUP {peer.describe_received()}"
     )
-    return "no frame after SETUP" if not peer.frames else peer.describe_received()
+    return "no frame after SETUP" if not peer.received else peer.describe_received()
 
 
 @SETUPS.row(

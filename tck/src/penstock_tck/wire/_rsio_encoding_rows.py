@@ -48,7 +48,7 @@ async def _expect_switch_refused(peer: RsioPeer, extension: int, why: str) -> st
     seen = await peer.expect_refused(why)
     due = f"protocol:switch {extension}"
     verify(
-        peer.messages[-1].body == due.encode(),
+        peer.received[-1].body == due.encode(),
         f"the goodbye `{due}` is due; {peer.describe_received()}",
     )
     return seen
@@ -61,7 +61,7 @@ async def _expect_unreadable_refused(context: CheckContext, form: Form) -> str:
         await peer.send_as_it_is(wrong)
         await peer.expect_refused(f"{wrong.hex()} was sent")
         verify(
-            peer.messages[-1].body == b"protocol:encoding",
+            peer.received[-1].body == b"protocol:encoding",
             f"the goodbye `protocol:encoding` is due; {peer.describe_received()}",
         )
     return f"{len(form.unreadable)} of {len(form.unreadable)} refused"
@@ -115,7 +115,7 @@ async def encoding_hello_twice(context: CheckContext) -> str:
         await peer.send(io.hello())
         await peer.expect_refused("a second hello was sent")
         verify(
-            peer.messages[-1].body == b"protocol:hello",
+            peer.received[-1].body == b"protocol:hello",
             f"the goodbye `protocol:hello` is due; {peer.describe_received()}",
         )
     return ", ".join(form.name for form in forms)

@@ -88,7 +88,7 @@ async def auth_refused(context: CheckContext) -> str:
         f"a refused client got an answer; {peer.describe_received()}",
     )
     verify(
-        peer.messages[-1].body == b"auth", f"the goodbye `auth` is due; {peer.describe_received()}"
+        peer.received[-1].body == b"auth", f"the goodbye `auth` is due; {peer.describe_received()}"
     )
     return seen
 
@@ -107,7 +107,7 @@ async def auth_unreadable(context: CheckContext) -> str:
         await peer.send(message)
         seen = await peer.expect_refused(why)
         verify(
-            peer.messages[-1].body == b"protocol:auth",
+            peer.received[-1].body == b"protocol:auth",
             f"the goodbye `protocol:auth` is due; {peer.describe_received()}",
         )
     return seen
@@ -121,16 +121,16 @@ async def content_announced(context: CheckContext) -> str:
     peer = await _connect(context, CONTENT, "content")
     await peer.subscribe(1, 2, context.target.publisher)
     await peer.subscribe(300, 9, context.target.three)
-    await peer.wait_end(300, io.ON_COMPLETE)
+    await peer.wait_end(300, well=True)
     await peer.wait_elements(1, 2)
     for stream in (1, 300):
         began = [
             at
-            for at, message in enumerate(peer.messages)
+            for at, message in enumerate(peer.received)
             if message.type == io.ON_SUBSCRIBE and message.stream == stream
         ]
         verify(began, f"onSubscribe is due for stream {stream}; {peer.describe_received()}")
-        before = peer.messages[began[0] - 1]
+        before = peer.received[began[0] - 1]
         body = before.body if before.type == CONTENT_MESSAGE else b""
         verify(
             body.startswith(io.varint(stream)) and len(body) > len(io.varint(stream)) + 2,
@@ -155,7 +155,7 @@ async def content_not_refused(context: CheckContext) -> str:
     """A stream that is refused is not announced."""
     peer = await _connect(context, CONTENT, "content")
     await peer.subscribe(1, 2, context.target.missing)
-    await peer.wait_end(1, io.ON_ERROR)
+    await peer.wait_end(1, well=False)
     await peer.settle()
     verify(
         not peer.of_type(CONTENT_MESSAGE),
@@ -177,7 +177,7 @@ async def content_misplaced(context: CheckContext) -> str:
     )
     seen = await peer.expect_refused("a stream that was not opened was announced")
     verify(
-        peer.messages[-1].body == b"protocol:content 7",
+        peer.received[-1].body == b"protocol:content 7",
         f"the goodbye `protocol:content 7` is due; {peer.describe_received()}",
     )
     return seen
@@ -207,7 +207,7 @@ async def drain_unreadable(context: CheckContext) -> str:
     await peer.send(_message(DRAIN_MESSAGE, b""))
     seen = await peer.expect_refused("a drain without a number was sent")
     verify(
-        peer.messages[-1].body == b"protocol:drain",
+        peer.received[-1].body == b"protocol:drain",
         f"the goodbye `protocol:drain` is due; {peer.describe_received()}",
     )
     return seen

@@ -33,9 +33,9 @@ async def hello(context: CheckContext) -> str:
     Its version is that of the client, 0.
     """
     peer = await context.connect_rsio()
-    await peer.wait_until(lambda: peer.messages, "a serverHello")
+    await peer.wait_until(lambda: peer.received, "a serverHello")
     await peer.settle()
-    first = peer.messages[0]
+    first = peer.received[0]
     verify(
         first.type == io.SERVER_HELLO and first.numbers[0] == 0,
         f"a serverHello of version 0 was expected; {peer.describe_received()}",
@@ -62,7 +62,7 @@ async def hello_waits(context: CheckContext) -> str:
     peer = await context.connect_rsio(hello=False)
     await peer.settle()
     verify(
-        all(message.type == io.SERVER_HELLO for message in peer.messages),
+        all(message.type == io.SERVER_HELLO for message in peer.received),
         f"before any hello {peer.describe_received()}",
     )
     return peer.describe_received()
@@ -128,12 +128,12 @@ async def hello_version_matching(context: CheckContext) -> str:
     """
     peer = await context.connect_rsio(hello=False)
     await peer.settle()
-    before = len(peer.messages)
+    before = len(peer.received)
     await peer.send(io.hello(version=99))
     await peer.settle()
     wrong = [
         message
-        for message in peer.messages[before:]
+        for message in peer.received[before:]
         if message.type == io.SERVER_HELLO and message.numbers[0] != 99
     ]
     verify(
@@ -267,7 +267,7 @@ async def extensions_negotiated(context: CheckContext) -> str:
         + io.subscribe(context.target.publisher, 1, 3)
         + io.subscribe(context.target.three, 2, 9)
     )
-    await peer.wait_end(2, io.ON_COMPLETE)
+    await peer.wait_end(2, well=True)
     await peer.expect_exactly(1, 3)
     verify(
         len(peer.elements(2)) == 3,
@@ -282,7 +282,7 @@ async def goodbye_answered(context: CheckContext) -> str:
     Then the connection is closed.
     """
     peer = await context.connect_rsio()
-    await peer.wait_until(lambda: peer.messages, "a serverHello")
+    await peer.wait_until(lambda: peer.received, "a serverHello")
     await peer.send(io.goodbye("done"))
     return await peer.expect_refused("a goodbye was sent")
 
@@ -310,7 +310,7 @@ async def goodbye_crossing(context: CheckContext) -> str:
     send another one for that of the client.
     """
     peer = await context.connect_rsio()
-    await peer.wait_until(lambda: peer.messages, "a serverHello")
+    await peer.wait_until(lambda: peer.received, "a serverHello")
     await peer.send(bytes((0x7F,)))
     await peer.wait_until(lambda: peer.of_type(io.GOODBYE), "a goodbye")
     await peer.send(io.goodbye("crossing"))

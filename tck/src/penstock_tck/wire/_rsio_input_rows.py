@@ -131,6 +131,6 @@ async def many_streams(context: CheckContext) -> str:
 async def reason_taken(context: CheckContext) -> str:
     """A goodbye with a reason of 255 bytes is accepted, and answered as usual."""
     peer = await context.connect_rsio()
-    await peer.wait_until(lambda: peer.messages, "a serverHello")
+    await peer.wait_until(lambda: peer.received, "a serverHello")
     await peer.send(io.goodbye("r" * 255))
     return await peer.expect_refused("a goodbye was sent")

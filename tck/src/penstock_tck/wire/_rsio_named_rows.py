@@ -51,7 +51,7 @@ async def named_request_answered(context: CheckContext) -> str:
     for stream, payload in enumerate(PAYLOADS, 1):
         data = named_request(context.target.echo, payload)
         await peer.send(request_data(stream, data, len(data)))
-        await peer.wait_end(stream, io.ON_COMPLETE)
+        await peer.wait_end(stream, well=True)
         await peer.settle()
         answers = peer.elements(stream)
         verify(
@@ -80,7 +80,7 @@ async def named_parts(context: CheckContext) -> str:
         f"a request was answered before its data had come; {peer.describe_received()}",
     )
     await peer.send(_goes_on(1, data[9:]))
-    await peer.wait_end(1, io.ON_COMPLETE)
+    await peer.wait_end(1, well=True)
     verify(
         peer.elements(1) == [b"in three parts"],
         f"an echo of the joined payload was expected; {peer.describe_received()}",
@@ -97,7 +97,7 @@ async def named_unknown(context: CheckContext) -> str:
     for stream, name in ((1, context.target.missing), (2, context.target.publisher)):
         data = named_request(name, b"a payload")
         await peer.send(request_data(stream, data, len(data)))
-        await peer.wait_end(stream, io.ON_ERROR)
+        await peer.wait_end(stream, well=False)
     await peer.expect_working()
     verify(
         not peer.elements(1) and not peer.elements(2),

@@ -8,24 +8,24 @@ import trio
 
 from penstock.spi import Connection
 from penstock_tck.wire import rsio as io
-from penstock_tck.wire._raw_connection import RawConnection
+from penstock_tck.wire._recording_peer import RecordingPeer
 from penstock_tck.wire._rsio_forms import Form
 from penstock_tck.wire._rsio_translation import Incoming, Outgoing
 from penstock_tck.wire._target import Target
-from penstock_tck.wire._verdict import fail, verify
+from penstock_tck.wire._verdict import verify
 from penstock_tck.wire.rsio import Message
 
 FIRST_PROBE_ID: Final = 9001
 """The id of the first stream that tests whether the connection still works."""
 
-MAX_SHOWN: Final = 6
-"""How many of the last messages `describe_received` shows."""
-
 ENDS: Final = (io.ON_COMPLETE, io.ON_ERROR)
 
 
-class RsioPeer(RawConnection):
+class RsioPeer(RecordingPeer[Message]):
     """A client that a check drives message by message."""
+
+    # Of streams that this side opened: both sides may use the same ids.
+    of_publishers = tuple(range(io.ON_SUBSCRIBE, io.ON_ERROR + 1))
 
     def __init__(
         self,
@@ -45,9 +45,6 @@ class RsioPeer(RawConnection):
             Incoming(form) if is_outside else Incoming(agreed=() if form is None else (form.id,))
         )
         self._probe_id = FIRST_PROBE_ID - 1
-        self.messages: list[Message] = []
-        # An index: a check with 100 streams looks at each stream after each read.
-        self._by_stream: dict[int, list[Message]] = {}
 
     async def subscribe(self, stream: int, demand: int, name: str) -> None:
         """Subscribe to a publisher of the target."""
@@ -85,34 +82,7 @@ class RsioPeer(RawConnection):
 
     def on_data(self, data: bytes) -> None:
         """Decode the received bytes and record the messages."""
-        for message in self.incoming.feed(data):
-            self.messages.append(message)
-            self._by_stream.setdefault(message.stream, []).append(message)
-        if self.incoming.error:
-            fail(f"the target sent {self.incoming.error}; {self.describe_received()}")
-
-    def describe_received(self) -> str:
-        """Describe the last `MAX_SHOWN` messages, and the end of the connection."""
-        before = (
-            f"{len(self.messages) - MAX_SHOWN} more, then "
-            if len(self.messages) > MAX_SHOWN
-            else ""
-        )
-        shown = before + (", ".join(map(str, self.messages[-MAX_SHOWN:])) or "nothing")
-        return f"arrived: {shown}" + (
-            f"; then the connection was {self.ending}" if self.ending else ""
-        )
-
-    def of_type(self, *kinds: int) -> list[Message]:
-        """Return the messages of these types."""
-        return [message for message in self.messages if message.type in kinds]
-
-    def of_stream(self, stream: int, *kinds: int) -> list[Message]:
-        """Return the messages of these types that came for a stream that this side opened.
-        Without types: all that a publisher may send.
-        """
-        wanted = kinds or tuple(range(io.ON_SUBSCRIBE, io.ON_ERROR + 1))
-        return [message for message in self._by_stream.get(stream, ()) if message.type in wanted]
+        self.record(self.incoming.feed(data), self.incoming.error)
 
     def elements(self, stream: int) -> list[bytes]:
         """Return the elements of a stream: single, unpacked, or joined from their parts."""
@@ -137,47 +107,23 @@ class RsioPeer(RawConnection):
         """Return the message that ended a stream, or None."""
         return next(iter(self.of_stream(stream, *ENDS)), None)
 
-    async def wait_end(self, stream: int, kind: int) -> None:
-        """Wait for the end of a stream, and fail unless it has the type `kind`."""
-        await self.wait_until(lambda: self.ended(stream), f"the end of stream {stream}")
-        verify(
-            self.of_stream(stream, kind),
-            f"{io.FIELDS[kind][0]} is due for stream {stream}; {self.describe_received()}",
-        )
+    def completed(self, stream: int) -> bool:
+        """Return whether an onComplete has come for the stream."""
+        return bool(self.of_stream(stream, io.ON_COMPLETE))
 
-    async def wait_elements(self, stream: int, count: int) -> None:
-        """Wait for `count` elements."""
-        await self.wait_until(
-            lambda: len(self.elements(stream)) >= count or self.ended(stream),
-            f"element {count} of stream {stream}",
-        )
-        verify(
-            len(self.elements(stream)) >= count,
-            f"stream {stream} ended before element {count}; {self.describe_received()}",
-        )
+    def failed(self, stream: int) -> bool:
+        """Return whether an onError has come for the stream."""
+        return bool(self.of_stream(stream, io.ON_ERROR))
 
-    async def expect_exactly(self, stream: int, count: int) -> None:
-        """Wait for `count` elements, and fail if more come."""
-        await self.wait_elements(stream, count)
-        await self.settle()
-        got = len(self.elements(stream))
-        verify(
-            got == count,
-            (
-                f"{got} elements came on stream {stream}, where {count} were requested; "
-                f"{self.describe_received()}"
-            ),
-        )
+    async def cancel(self, stream: int) -> None:
+        """Send cancel."""
+        await self.send(io.cancel(stream))
 
     async def expect_working(self) -> None:
         """Fail unless the connection still works: a new stream gets two elements."""
         self._probe_id += 1
         await self.subscribe(self._probe_id, 2, self._target.publisher)
-        await self.wait_until(
-            lambda: len(self.elements(self._probe_id)) >= 2,
-            "two elements of a new stream, which show that the connection still works,",
-        )
-        await self.send(io.cancel(self._probe_id))
+        await self.expect_probe(self._probe_id)
 
     async def expect_refused(self, why: str) -> str:
         """Fail unless the target sends goodbye as its last message and closes the connection.
@@ -193,7 +139,7 @@ class RsioPeer(RawConnection):
         await self.end_output()
         await self.wait_closed(f"{why}, and the target said goodbye")
         verify(
-            self.messages[-1].type == io.GOODBYE,
+            self.received[-1].type == io.GOODBYE,
             f"{why}, and the target went on after its goodbye; {self.describe_received()}",
         )
         verify(

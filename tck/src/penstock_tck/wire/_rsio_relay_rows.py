@@ -49,7 +49,7 @@ class RelayedSubscription:
     def _sent(self, *kinds: int) -> list[io.Message]:
         return [
             message
-            for message in self.peer.messages
+            for message in self.peer.received
             if message.type in kinds and message.stream == self.id
         ]
 
@@ -205,7 +205,7 @@ def _verify_subscriber_messages(peer: RsioPeer) -> None:
     ]
     strange += [
         message
-        for message in peer.messages
+        for message in peer.received
         if io.ON_SUBSCRIBE <= message.type <= io.ON_ERROR and message.stream not in (1, 2, 3)
     ]
     verify(
@@ -367,7 +367,7 @@ async def subscriber_complete(context: CheckContext) -> str:
     relayed = await _open_relay(context)
     await relayed.peer.send(io.on_next(relayed.id, b"last") + io.on_complete(relayed.id))
     await _expect_relayed(relayed, b"last")
-    await relayed.peer.wait_end(1, io.ON_COMPLETE)
+    await relayed.peer.wait_end(1, well=True)
     await relayed.peer.settle()
     verify(
         not relayed.count_cancels(),
@@ -375,7 +375,7 @@ async def subscriber_complete(context: CheckContext) -> str:
     )
     refused = await _open_relay(context, size=None)
     await refused.peer.send(io.on_error(refused.id, "no such publisher"))
-    await refused.peer.wait_end(1, io.ON_ERROR)
+    await refused.peer.wait_end(1, well=False)
     return "ended, without a cancel"
 
 
@@ -391,7 +391,7 @@ async def subscriber_error(context: CheckContext) -> str:
     """
     relayed = await _open_relay(context)
     await relayed.peer.send(io.part(relayed.id, 0, b"half") + io.on_error(relayed.id, "e" * 4096))
-    await relayed.peer.wait_end(1, io.ON_ERROR)
+    await relayed.peer.wait_end(1, well=False)
     verify(not relayed.peer.elements(1), "an incomplete element was passed on")
     await relayed.peer.settle()
     verify(
@@ -413,7 +413,7 @@ async def subscriber_error_last(context: CheckContext) -> str:
     await peer.send(
         *(io.on_next(relayed.id, element) for element in due), io.on_error(relayed.id, "failed")
     )
-    await peer.wait_end(1, io.ON_ERROR)
+    await peer.wait_end(1, well=False)
     passed_on = peer.elements(1)
     verify(
         passed_on == due,
@@ -430,7 +430,7 @@ async def subscriber_half(context: CheckContext) -> str:
     """OnComplete between two parts is an error: the stream that the target passes on fails."""
     relayed = await _open_relay(context)
     await relayed.peer.send(io.part(relayed.id, 0, b"half") + io.on_complete(relayed.id))
-    await relayed.peer.wait_end(1, io.ON_ERROR)
+    await relayed.peer.wait_end(1, well=False)
     verify(not relayed.peer.elements(1), "an incomplete element was passed on")
     return str(relayed.peer.ended(1))
 

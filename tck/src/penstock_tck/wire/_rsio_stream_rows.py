@@ -63,7 +63,7 @@ async def complete(context: CheckContext) -> str:
         await peer.subscribe(stream, 9, context.target.three)
         await peer.subscribe(stream + 1, 1, context.target.empty)
     for stream in (1, 2, 3, 4):
-        await peer.wait_end(stream, io.ON_COMPLETE)
+        await peer.wait_end(stream, well=True)
     await peer.settle()
     counts = [len(peer.elements(stream)) for stream in (1, 2, 3, 4)]
     verify(
@@ -83,7 +83,7 @@ async def error(context: CheckContext) -> str:
     await peer.subscribe(1, 20, context.target.failing)
     await peer.send(io.subscribe(context.target.missing, 2, 1) + io.subscribe(b"\xff\xfe", 3, 1))
     for stream in (1, 2, 3):
-        await peer.wait_end(stream, io.ON_ERROR)
+        await peer.wait_end(stream, well=False)
     await peer.settle()
     verify(
         peer.ending is None and not peer.of_type(io.GOODBYE),
@@ -250,7 +250,7 @@ async def demand_zero(context: CheckContext) -> str:
     await peer.subscribe(2, 1, context.target.publisher)
     await peer.wait_elements(1, 1)
     await peer.send(io.request(1, 0))
-    await peer.wait_end(1, io.ON_ERROR)
+    await peer.wait_end(1, well=False)
     await peer.send(io.request(2, 1))
     await peer.expect_exactly(2, 2)
     return str(peer.ended(1))
@@ -261,7 +261,7 @@ async def id_reuse_ended(context: CheckContext) -> str:
     """The id of a completed stream can be used at once for another one."""
     peer = await context.connect_rsio()
     await peer.subscribe(7, 9, context.target.three)
-    await peer.wait_end(7, io.ON_COMPLETE)
+    await peer.wait_end(7, well=True)
     before = len(peer.elements(7))
     await peer.subscribe(7, 4, context.target.publisher)
     await peer.wait_until(
@@ -342,7 +342,7 @@ async def id_any(context: CheckContext) -> str:
         await peer.subscribe(stream, 2, context.target.publisher)
     for stream in ids:
         await peer.wait_elements(stream, 2)
-    strange = {message.stream for message in peer.messages if message.stream >= 0} - set(ids)
+    strange = {message.stream for message in peer.received if message.stream >= 0} - set(ids)
     verify(
         not strange,
         (
@@ -379,7 +379,7 @@ async def id_two_spaces(context: CheckContext) -> str:
     await peer.subscribe(theirs, 1, context.target.publisher)
     await peer.wait_elements(theirs, 1)
     await peer.send(io.on_subscribe(theirs) + io.on_complete(theirs))
-    await peer.wait_end(777, io.ON_COMPLETE)
+    await peer.wait_end(777, well=True)
     await peer.send(io.request(theirs, 2))
     await peer.expect_exactly(theirs, 3)
     return f"two streams {theirs}, one in each direction"

@@ -188,10 +188,10 @@ async def sent_legal(context: CheckContext) -> str:
         await peer.wait_end(stream)
     await peer.wait_until(lambda: peer.of_type(rs.KEEPALIVE), "the answer to a KEEPALIVE")
     await peer.settle()
-    for frame in peer.frames:
+    for frame in peer.received:
         wrong = _complaint(frame, {0, *streams})
         verify(not wrong, f"{frame} {wrong}; {peer.describe_received()}")
-    return f"{len(peer.frames)} frames"
+    return f"{len(peer.received)} frames"
 
 
 def _complaint(frame: rs.Frame, known: set[int]) -> str:

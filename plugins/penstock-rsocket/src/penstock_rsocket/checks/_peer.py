@@ -1,4 +1,4 @@
-"""An RSocket client for the checks: it sends the frames that a check gives it, and records every
+"""One side of RSocket for the checks: it sends the frames that a check gives it, and records every
 frame that it receives.
 """
 
@@ -6,28 +6,21 @@ from collections.abc import Collection
 from itertools import count
 from typing import Final
 
-from penstock_tck.wire import CheckContext, RawConnection, Target, fail, verify
+from penstock_tck.wire import CheckContext, RecordingPeer, Target, verify
 
 from penstock.spi import Connection
 from penstock_rsocket.checks import _frames as rs
 from penstock_rsocket.checks._frames import Frame
 
 RSOCKET: Final = "RSocket 1.0"
-MAX_SHOWN: Final = 6
-"""How many of the last frames `describe_received` shows."""
 
 
-class RsocketPeer(RawConnection):
-    """A client that a check drives frame by frame."""
+class RsocketSide(RecordingPeer[Frame]):
+    """One side of a connection, client or server, that a check drives frame by frame."""
 
-    def __init__(self, connection: Connection, target: Target) -> None:
-        super().__init__(connection, quiet=target.quiet, patience=target.patience)
-        self.target = target
+    def __init__(self, connection: Connection, *, quiet: float, patience: float) -> None:
+        super().__init__(connection, quiet=quiet, patience=patience)
         self._reader = rs.FrameReader(framed=connection.framed)
-        self._ids = count(1, 2)
-        self.frames: list[Frame] = []
-        # An index: a check with many streams looks at each stream after each read.
-        self._by_stream: dict[int, list[Frame]] = {}
 
     # --- sending
 
@@ -43,6 +36,98 @@ class RsocketPeer(RawConnection):
     ) -> None:
         """Send a frame."""
         await self.send(self.frame(kind, stream, body, flags=flags))
+
+    async def grant(self, stream: int, demand: int) -> None:
+        """Send REQUEST_N."""
+        await self.send_frame(rs.REQUEST_N, stream, rs.number(demand))
+
+    async def cancel(self, stream: int) -> None:
+        """Send CANCEL."""
+        await self.send_frame(rs.CANCEL, stream)
+
+    # --- receiving
+
+    def on_data(self, data: bytes) -> None:
+        """Split the received bytes and record the frames."""
+        self.record(self._reader.feed(data), self._reader.error)
+
+    @property
+    def incomplete_bytes(self) -> int:
+        """Received bytes of a frame that is not complete yet."""
+        return self._reader.incomplete_bytes
+
+    def elements(self, stream: int) -> list[bytes]:
+        """Return the data of the elements of a stream, joined from fragments."""
+        whole: list[bytes] = []
+        parts: list[bytes] = []
+        is_open = False
+        for frame in self.of_stream(stream, rs.PAYLOAD):
+            if not is_open and not frame.flags & rs.N:
+                continue
+            parts.append(frame.data)
+            is_open = bool(frame.flags & rs.F and not frame.flags & rs.C)
+            if not is_open:
+                whole.append(b"".join(parts))
+                parts = []
+        return whole
+
+    def completed(self, stream: int) -> bool:
+        """Return whether a PAYLOAD with COMPLETE has come for the stream."""
+        return any(frame.flags & rs.C for frame in self.of_stream(stream, rs.PAYLOAD))
+
+    def failed(self, stream: int) -> bool:
+        """Return whether an ERROR has come for the stream."""
+        return bool(self.of_stream(stream, rs.ERROR))
+
+    def granted(self, stream: int) -> int:
+        """Return the sum of the REQUEST_N of the target."""
+        return sum(frame.number for frame in self.of_stream(stream, rs.REQUEST_N))
+
+    async def expect_ended(self, stream: int) -> None:
+        """Wait for the ERROR of a stream, and fail if a frame follows it."""
+        await self.wait_end(stream, well=False)
+        await self.settle()
+        last = self.of_stream(stream)[-1]
+        verify(
+            self.of_stream(stream, rs.ERROR) == [last],
+            f"an ERROR ends the stream, and {self.describe_received()}",
+        )
+
+    async def expect_nothing(self, stream: int, why: str) -> None:
+        """Fail if a frame comes for a stream after what has come."""
+        before = len(self.of_stream(stream))
+        await self.settle()
+        verify(len(self.of_stream(stream)) == before, f"{why}, and {self.describe_received()}")
+
+    async def expect_refused(self, why: str, codes: Collection[int]) -> str:
+        """Fail unless the target sends an ERROR with one of these codes on stream 0, and then
+        ends the connection. Return what was seen.
+        """
+        await self.wait_closed(why)
+        errors = self.of_stream(0, rs.ERROR)
+        verify(
+            errors,
+            f"{why}, and no ERROR came on stream 0; {self.describe_received()}",
+        )
+        named = " or ".join(f"{code:#05x}" for code in codes)
+        verify(
+            errors[-1].number in codes,
+            f"{why}, and the code was {errors[-1].number:#05x}, not {named}",
+        )
+        verify(
+            self.received[-1] is errors[-1],
+            f"{why}, and the target went on after its ERROR; {self.describe_received()}",
+        )
+        return f"{errors[-1]}, then {self.ending}"
+
+
+class RsocketPeer(RsocketSide):
+    """A client, for checks of servers."""
+
+    def __init__(self, connection: Connection, target: Target) -> None:
+        super().__init__(connection, quiet=target.quiet, patience=target.patience)
+        self.target = target
+        self._ids = count(1, 2)
 
     def setup(self, *, flags: int = 0, token: bytes | None = None) -> bytes:
         """Return the SETUP that the target accepts."""
@@ -81,158 +166,9 @@ class RsocketPeer(RawConnection):
         await self.send(self.request_frame(kind, stream, name, data, demand=demand, flags=flags))
         return stream
 
-    async def grant(self, stream: int, demand: int) -> None:
-        """Send REQUEST_N."""
-        await self.send_frame(rs.REQUEST_N, stream, rs.number(demand))
-
-    async def cancel(self, stream: int) -> None:
-        """Send CANCEL."""
-        await self.send_frame(rs.CANCEL, stream)
-
-    # --- receiving
-
-    def on_data(self, data: bytes) -> None:
-        """Split the received bytes and record the frames."""
-        for frame in self._reader.feed(data):
-            self.frames.append(frame)
-            self._by_stream.setdefault(frame.stream, []).append(frame)
-        if self._reader.error:
-            fail(f"the target sent {self._reader.error}; {self.describe_received()}")
-
-    def describe_received(self) -> str:
-        """Describe the last `MAX_SHOWN` frames, and the end of the connection."""
-        left_out = len(self.frames) - MAX_SHOWN
-        shown = f"{left_out} more, then " if left_out > 0 else ""
-        shown += ", ".join(map(str, self.frames[-MAX_SHOWN:])) or "nothing"
-        if self._reader.incomplete_bytes:
-            shown += f", {self._reader.incomplete_bytes} bytes of an incomplete frame"
-        ending = f"; then the connection was {self.ending}" if self.ending else ""
-        return f"arrived: {shown}{ending}"
-
-    def of_stream(self, stream: int, *kinds: int) -> list[Frame]:
-        """Return the frames of these types, without types all, that came for a stream."""
-        return [
-            frame for frame in self._by_stream.get(stream, ()) if not kinds or frame.type in kinds
-        ]
-
-    def of_type(self, *kinds: int) -> list[Frame]:
-        """Return the frames of these types."""
-        return [frame for frame in self.frames if frame.type in kinds]
-
-    def elements(self, stream: int) -> list[bytes]:
-        """Return the data of the elements of a stream, joined from fragments."""
-        whole: list[bytes] = []
-        parts: list[bytes] = []
-        is_open = False
-        for frame in self.of_stream(stream, rs.PAYLOAD):
-            if not is_open and not frame.flags & rs.N:
-                continue
-            parts.append(frame.data)
-            is_open = bool(frame.flags & rs.F and not frame.flags & rs.C)
-            if not is_open:
-                whole.append(b"".join(parts))
-                parts = []
-        return whole
-
-    def completed(self, stream: int) -> bool:
-        """Return whether a PAYLOAD with COMPLETE has come for the stream."""
-        return any(frame.flags & rs.C for frame in self.of_stream(stream, rs.PAYLOAD))
-
-    def failed(self, stream: int) -> bool:
-        """Return whether an ERROR has come for the stream."""
-        return bool(self.of_stream(stream, rs.ERROR))
-
-    def granted(self, stream: int) -> int:
-        """Return the sum of the REQUEST_N of the target."""
-        return sum(frame.number for frame in self.of_stream(stream, rs.REQUEST_N))
-
-    async def wait_elements(self, stream: int, due: int) -> None:
-        """Wait for `due` elements."""
-        await self.wait_until(
-            lambda: (
-                len(self.elements(stream)) >= due or self.failed(stream) or self.completed(stream)
-            ),
-            f"element {due} of stream {stream}",
-        )
-        verify(
-            len(self.elements(stream)) >= due,
-            f"stream {stream} ended before element {due}; {self.describe_received()}",
-        )
-
-    async def expect_exactly(self, stream: int, due: int) -> None:
-        """Wait for `due` elements, and fail if more come."""
-        await self.wait_elements(stream, due)
-        await self.settle()
-        got = len(self.elements(stream))
-        verify(
-            got == due,
-            (
-                f"{got} elements came on stream {stream}, where {due} were requested; "
-                f"{self.describe_received()}"
-            ),
-        )
-
-    async def wait_end(self, stream: int, *, well: bool | None = None) -> None:
-        """Wait for COMPLETE or ERROR.
-        `well` is True if only COMPLETE may come, False if only ERROR may.
-        """
-        await self.wait_until(
-            lambda: self.completed(stream) or self.failed(stream), f"the end of stream {stream}"
-        )
-        if well is not None:
-            verify(
-                self.completed(stream) is well,
-                (
-                    f"the stream ended with {'an ERROR' if well else 'COMPLETE'}; "
-                    f"{self.describe_received()}"
-                ),
-            )
-
-    async def expect_ended(self, stream: int) -> None:
-        """Wait for the ERROR of a stream, and fail if a frame follows it."""
-        await self.wait_end(stream, well=False)
-        await self.settle()
-        last = self.of_stream(stream)[-1]
-        verify(
-            self.of_stream(stream, rs.ERROR) == [last],
-            f"an ERROR ends the stream, and {self.describe_received()}",
-        )
-
     async def expect_working(self) -> None:
         """Fail unless the connection still works: a new stream gets two elements."""
-        probe = await self.stream(self.target.publisher, 2)
-        await self.wait_until(
-            lambda: len(self.elements(probe)) >= 2,
-            "two elements of a new stream, which show that the connection still works,",
-        )
-        await self.cancel(probe)
-
-    async def expect_nothing(self, stream: int, why: str) -> None:
-        """Fail if a frame comes for a stream after what has come."""
-        before = len(self.of_stream(stream))
-        await self.settle()
-        verify(len(self.of_stream(stream)) == before, f"{why}, and {self.describe_received()}")
-
-    async def expect_refused(self, why: str, codes: Collection[int]) -> str:
-        """Fail unless the target sends an ERROR with one of these codes on stream 0, and then
-        ends the connection. Return what was seen.
-        """
-        await self.wait_closed(why)
-        errors = self.of_stream(0, rs.ERROR)
-        verify(
-            errors,
-            f"{why}, and no ERROR came on stream 0; {self.describe_received()}",
-        )
-        named = " or ".join(f"{code:#05x}" for code in codes)
-        verify(
-            errors[-1].number in codes,
-            f"{why}, and the code was {errors[-1].number:#05x}, not {named}",
-        )
-        verify(
-            self.frames[-1] is errors[-1],
-            f"{why}, and the target went on after its ERROR; {self.describe_received()}",
-        )
-        return f"{errors[-1]}, then {self.ending}"
+        await self.expect_probe(await self.stream(self.target.publisher, 2))
 
     async def refused_or_working(
         self, why: str, codes: Collection[int], *, silent: bool = False

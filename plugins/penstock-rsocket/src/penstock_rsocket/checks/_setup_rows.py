@@ -262,7 +262,7 @@ async def resume_unknown(context: CheckContext) -> str:
     await peer.send_frame(rs.RESUME, 0, rs.resume_body(b"no such token"))
     await peer.wait_until(lambda: peer.of_stream(0, rs.ERROR), "an ERROR")
     await peer.settle()
-    last = peer.frames[-1]
+    last = peer.received[-1]
     verify(
         last.type == rs.ERROR and last.number == rs.REJECTED_RESUME,
         f"ERROR[REJECTED_RESUME] was due as the last frame; {peer.describe_received()}",

@@ -269,7 +269,7 @@ async def metadata_push(context: CheckContext) -> str:
     await peer.send_frame(rs.METADATA_PUSH, 0, rs.route("news"), flags=rs.M)
     await peer.settle()
     verify(
-        not [frame for frame in peer.frames if frame.type not in (rs.KEEPALIVE, rs.LEASE)]
+        not [frame for frame in peer.received if frame.type not in (rs.KEEPALIVE, rs.LEASE)]
         and peer.ending is None,
         f"after METADATA_PUSH {peer.describe_received()}",
     )
@@ -411,7 +411,7 @@ async def _ignored(context: CheckContext, *frames: tuple[int, int, bytes, int]) 
     await peer.settle()
     strange = [
         frame
-        for frame in peer.frames
+        for frame in peer.received
         if frame.stream != stream and frame.type not in (rs.KEEPALIVE, rs.LEASE, *rs.REQUESTS)
     ]
     verify(
