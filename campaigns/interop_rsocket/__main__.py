@@ -1,50 +1,34 @@
 """Living peers of RSocket 1.0, each as a server and as a client of penstock.
 
 `python -m campaigns interop_rsocket` prints a table: a row for each feature, a column for each peer
-in each role and over each transport. It needs rsocket-py; Java 17 and Maven for rsocket-java;
-Node.js and the packages of its row in campaigns/table.toml for rsocket-js. With ``--short`` only
-rsocket-py is asked. It exits with 1 if a cell differs from what `EXPECTED` says.
+in each role and over each transport. `_rows.py` says what the rows are. It needs rsocket-py; Java 17
+and Maven for rsocket-java and Spring; Node.js and the packages of its row in campaigns/table.toml
+for rsocket-js, and Chromium for a page with it. With ``--short`` only rsocket-py is asked. It exits
+with 1 if a cell differs from what `EXPECTED` says.
 
-It also cuts ``--cuts`` connections to rsocket-java with resume, in each role, and exits with 1 if an
-element was lost or repeated.
+It also cuts ``--cuts`` connections with resume to each peer that has it, in each role and over each
+transport, and exits with 1 if an element was lost or repeated.
 
-Every peer has the same routes: ``echo`` answers with the data, ``fail`` with an error "boom",
-``seen`` with the number of bytes of the last message, ``type`` with the data type of the SETUP,
-``count/N`` (``count.N`` of peers) is a stream of N numbers, ``double`` a channel that repeats each
-element in itself.
+``--only TEXT`` asks only the peers whose title has the text, such as ``"Spring server"``.
 """
 
 import argparse
-import shutil
-import subprocess
+import json
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-import attrs
 import trio
-from penstock_rsocket import SetupData
 
 import penstock
-from campaigns.interop_rsocket import _resume
-from penstock import Credentials, PublisherFailed, Source
-from penstock.spi import PeerIdentity
+from campaigns.interop_rsocket import _resume, _rows
+from campaigns.interop_rsocket._pages import spring_talks, started, talk_to_spring
+from campaigns.interop_rsocket._peers import Peer, Peers, built
+from campaigns.interop_rsocket._rows import ROWS
+from penstock import PublisherFailed
+from penstock.api import Limits
+from penstock.spi import TransportOptions
 
-HERE = Path(__file__).parent
-ROWS = (
-    "request-response",
-    "fragments",
-    "error",
-    "fire-and-forget",
-    "stream",
-    "cancel",
-    "channel",
-    "setup",
-)
-KINDS = [(role, scheme) for scheme in ("tcp", "ws") for role in ("server", "client")]
 EXPECTED: dict[tuple[str, str], str] = {
     (f"rsocket-js server, {scheme}", "setup"): repr(
         PublisherFailed("a server is not told the types")
@@ -53,163 +37,29 @@ EXPECTED: dict[tuple[str, str], str] = {
 }
 """The cells in which a peer lacks something or does it in another way, with what it does."""
 
-
-@attrs.frozen
-class Peer:
-    """A library, in one role, over one transport."""
-
-    library: str
-    role: str
-    scheme: str
-    command: list[str]
-
-    @property
-    def title(self) -> str:
-        """The head of its column."""
-        return f"{self.library} {self.role}, {self.scheme}"
-
-
-# --- our side
-
-
-def service_of() -> penstock.Service:
-    """Return the service that a client is served with."""
-    seen = [b"nothing"]
-
-    def authenticate(scheme: str, data: bytes, _peer: PeerIdentity) -> str | None:
-        return "client" if (scheme, data) == ("bearer", b"token") else None
-
-    service = penstock.Service(authenticate=authenticate)
-
-    @service.request("echo")
-    async def echo(payload: bytes) -> bytes:
-        return payload
-
-    @service.request("fail")
-    async def fail() -> bytes:
-        raise penstock.PublicError("boom")
-
-    @service.request("note")
-    async def note(payload: bytes) -> bytes:
-        seen[0] = b"%d" % len(payload)
-        return b""
-
-    @service.request("seen")
-    async def last() -> bytes:
-        return seen[0]
-
-    @service.publisher("count/{n}")
-    async def count(n: int) -> AsyncIterator[bytes]:
-        for number in range(n):
-            yield b"%d" % number
-
-    @service.publisher("double")
-    async def double(elements: Source[bytes]) -> AsyncIterator[bytes]:
-        async with penstock.subscribe(elements, demand=3) as stream:
-            async for element in stream:
-                yield element * 2
-
-    return service
-
-
-async def numbers(count: int) -> AsyncIterator[bytes]:
-    for number in range(count):
-        yield b"%d" % number
-
-
-@attrs.frozen
-class Checks:
-    """The checks of a server, one for each row."""
-
-    peer: penstock.Peer
-
-    async def echo(self) -> bool:
-        return bytes(await self.peer.request("echo", b"x")) == b"x"
-
-    async def fragments(self) -> bool:
-        data = bytes(range(256)) * 1000
-        return bytes(await self.peer.request("echo", data)) == data
-
-    async def error(self) -> bool:
-        try:
-            await self.peer.request("fail")
-        except PublisherFailed as failed:
-            return "boom" in str(failed)
-        return False
-
-    async def message(self) -> bool:
-        await self.peer.fire_and_forget(bytes(10_000), name="note")
-        for _ in range(100):
-            if await self.peer.request("seen") == b"10000":
-                return True
-        return False
-
-    async def stream(self) -> bool:
-        async with self.peer.subscribe("count.2000", demand=7) as elements:
-            return [element async for element in elements] == [b"%d" % n for n in range(2000)]
-
-    async def cancel(self) -> bool:
-        async with self.peer.subscribe("count.100000", demand=16) as elements:
-            await anext(elements)
-        return await self.echo()
-
-    async def channel(self) -> bool:
-        async with self.peer.request_channel(numbers(50), name="double", demand=5) as elements:
-            return [element async for element in elements] == [b"%d" % n * 2 for n in range(50)]
-
-    async def setup(self) -> bool:
-        return bytes(await self.peer.request("type")) == b"application/json"
-
-
-async def ask(peer: penstock.Peer) -> dict[str, str]:
-    """Ask a server for each row. Return what was found."""
-    checks = Checks(peer)
-    functions: tuple[Callable[[], Awaitable[bool]], ...] = (
-        checks.echo,
-        checks.fragments,
-        checks.error,
-        checks.message,
-        checks.stream,
-        checks.cancel,
-        checks.channel,
-        checks.setup,
-    )
-    found: dict[str, str] = {}
-    for row, check in zip(ROWS, functions, strict=True):
-        try:
-            with trio.fail_after(20):
-                found[row] = "ok" if await check() else "wrong answer"
-        except Exception as failed:  # boundary: a row that fails must not hide the others
-            found[row] = repr(failed)
-    return found
+LEASED = 16
+"""Requests that a client with leases may send at a time."""
 
 
 async def as_client(peer: Peer) -> dict[str, str]:
     """Start a server of the library, and ask it."""
-    async with trio.open_nursery() as nursery:
-        process: trio.Process = await nursery.start(
-            partial(trio.run_process, peer.command, stdout=subprocess.PIPE, check=False)
-        )
-        assert process.stdout is not None
-        line = b""
-        while not line.strip().isdigit():
-            line = await process.stdout.receive_some()
-            if not line:
-                sys.exit(f"{peer.title}: its server has ended")
-        url = f"rsocket+{peer.scheme}://127.0.0.1:{int(line)}"
-        setup = SetupData(b"hi", data_type="application/json")
-        async with penstock.connect(
-            url, setup=setup, credentials=Credentials.bearer("token")
-        ) as opened:
-            found = await ask(opened)
-        process.kill()
+    async with started([*peer.command, "server", peer.scheme]) as port:
+        found = await _rows.ask(f"rsocket+{peer.scheme}://127.0.0.1:{port}", peer.rows)
+    if "leases" in peer.rows:
+        async with started([*peer.command, "lease-server", peer.scheme]) as port:
+            url = f"rsocket+{peer.scheme}://127.0.0.1:{port}"
+            found["leases"] = await _rows.judge(_rows.ask_with_leases, url)
     return found
 
 
 async def as_server(peer: Peer) -> dict[str, str]:
     """Serve, and let a client of the library ask."""
-    async with penstock.serve(service_of(), f"rsocket+{peer.scheme}://127.0.0.1:0") as server:
-        command = [*peer.command, str(server.addresses[0].port)]
+    limits = replace(Limits(), max_subscriptions=LEASED)
+    service = _rows.service_of(lambda: server.peers)
+    url = f"rsocket+{peer.scheme}://127.0.0.1:0"
+    async with penstock.serve(service, url, limits=limits) as server:
+        port = str(server.addresses[0].port)
+        command = [*peer.command, "client", peer.scheme, port]
         done = await trio.run_process(command, capture_stdout=True, check=False)
     lines = done.stdout.decode().splitlines()
     found = dict(line.split("\t", 1) for line in lines if "\t" in line)
@@ -218,59 +68,72 @@ async def as_server(peer: Peer) -> dict[str, str]:
     return found
 
 
-# --- the peers
+async def in_chromium(script: str) -> dict[str, str]:
+    """Serve, and let a page in Chromium ask."""
+    # Here, because the short form does without trio-websocket.
+    from tests.browser._chromium import run_chromium
+    from tests.browser._pages import serve_pages
+
+    service = _rows.service_of(lambda: server.peers)
+    async with serve_pages({"/rsocket.js": script}) as origin:
+        options = TransportOptions(extra={"ws.origins": origin})
+        async with (
+            penstock.serve(service, "rsocket+ws://127.0.0.1:0", options=options) as server,
+            run_chromium() as browser,
+        ):
+            page = await browser.open(f"{origin}/")
+            url = f"ws://127.0.0.1:{server.addresses[0].port}/"
+            found: dict[str, str] = await page.run(
+                f'await import("/rsocket.js");return globalThis.ask({json.dumps(url)})'
+            )
+    return found
 
 
-@contextmanager
-def peers(*, short: bool) -> Iterator[list[Peer]]:
-    """Yield the peers that are asked."""
-    python = [sys.executable, str(HERE / "_python_peer.py")]
-    found = [
-        Peer("rsocket-py", "server", "tcp", [*python, "server"]),
-        Peer("rsocket-py", "client", "tcp", [*python, "client"]),
-    ]
-    if short:
-        yield found
-        return
-    maven = shutil.which("mvn")
-    if maven is None:
-        sys.exit("mvn is not on the PATH: install Maven and Java 17")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "java"
-        shutil.copytree(HERE / "java", folder)
-        copy = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
-        subprocess.run(copy, cwd=folder, check=True)
-        libraries = f"{folder}/lib/*"
-        subprocess.run(
-            ["javac", "-cp", libraries, "-d", str(folder), str(folder / "Peer.java")], check=True
-        )
-        java = ["java", "-cp", f"{libraries}:{folder}", "Peer"]
-        found += [Peer("rsocket-java", *kind, [*java, *kind]) for kind in KINDS]
-        node = [shutil.which("node") or "node", str(HERE / "peer.cjs")]
-        found += [Peer("rsocket-js", *kind, [*node, *kind]) for kind in KINDS]
-        yield found
+async def ask_all(peers: Peers, only: str) -> dict[str, dict[str, str]]:
+    """Return what each column says, by its title."""
+    columns = {
+        peer.title: await (as_client if peer.role == "server" else as_server)(peer)
+        for peer in peers.asked
+        if only in peer.title
+    }
+    for library, script in peers.scripts.items():
+        title = f"{library} client in Chromium, ws"
+        if only in title:
+            columns[title] = await in_chromium(script)
+    if peers.spring:
+        for title, page in (
+            ("Spring server, tcp", talk_to_spring),
+            ("Spring client, tcp", spring_talks),
+        ):
+            if title in columns:
+                columns[title]["page"] = await _rows.judge(page, peers.spring)
+    return columns
 
 
-async def run(*, short: bool, cuts: int, seed: int) -> int:
-    """Ask all peers, and print the table. Return how many cells differ, and how many reports of
-    cut connections are bad.
-    """
-    differ = bad = 0
-    with peers(short=short) as asked:
-        columns = {
-            peer.title: await (as_client if peer.role == "server" else as_server)(peer)
-            for peer in asked
-        }
-        java = [peer.command[:-2] for peer in asked if peer.library == "rsocket-java"]
-        if java and cuts:
-            bad = await _resume.run(java[0], cuts, seed)
+def print_table(columns: dict[str, dict[str, str]]) -> int:
+    """Print the table. Return how many cells differ from what is expected."""
+    differ = 0
     print("|", " | ".join(["", *columns]), "|")
     print("|", " | ".join("---" for _ in range(len(columns) + 1)), "|")
     for row in ROWS:
-        cells = [found.get(row, "not asked") for found in columns.values()]
+        cells = [found.get(row, "–") for found in columns.values()]
         print("|", " | ".join([row, *cells]), "|")
         for title, cell in zip(columns, cells, strict=True):
-            differ += cell not in ("ok", "not asked", EXPECTED.get((title, row)))
+            differ += cell not in ("ok", "–", EXPECTED.get((title, row)))
+    return differ
+
+
+async def run(*, short: bool, cuts: int, seed: int, only: str) -> int:
+    """Ask all peers, and print the table. Return how many cells differ, and how many reports of
+    cut connections are bad.
+    """
+    bad = 0
+    with built(short=short) as peers:
+        columns = await ask_all(peers, only)
+        for peer in peers.resumed if cuts else ():
+            if only in peer.title:
+                bad += await _resume.run(peer, cuts, seed)
+    differ = print_table(columns)
     print(f"{len(columns)} peers, {differ} cells differ from what is expected")
     return differ + bad
 
@@ -278,8 +141,9 @@ async def run(*, short: bool, cuts: int, seed: int) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Living peers of RSocket 1.0")
     parser.add_argument("--short", action="store_true", help="rsocket-py only")
-    parser.add_argument("--cuts", type=int, default=1000, help="of each role of rsocket-java")
+    parser.add_argument("--cuts", type=int, default=1000, help="of each peer with resume")
     parser.add_argument("--seed", type=int, default=1, help="of the places of the cuts")
+    parser.add_argument("--only", default="", help="a text in the titles of the peers to ask")
     given = parser.parse_args()
-    wanted = partial(run, short=given.short, cuts=given.cuts, seed=given.seed)
+    wanted = partial(run, short=given.short, cuts=given.cuts, seed=given.seed, only=given.only)
     sys.exit(bool(trio.run(wanted)))

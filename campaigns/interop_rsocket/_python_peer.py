@@ -1,4 +1,5 @@
-"""rsocket-py as a server and as a client: ``_python_peer.py server``, ``_python_peer.py client PORT``.
+"""rsocket-py as a server and as a client: ``_python_peer.py server tcp``, ``lease-server tcp``,
+``client tcp PORT``.
 
 A server prints its port. A client prints a line for each row: its name, and ``ok`` or what went
 wrong. The rows and the routes are those of `__main__.py`.
@@ -8,6 +9,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from reactivestreams.publisher import DefaultPublisher
@@ -18,6 +20,7 @@ from rsocket.extensions.composite_metadata import CompositeMetadata
 from rsocket.extensions.helpers import authenticate_bearer, composite, require_route, route
 from rsocket.extensions.mimetypes import WellKnownMimeTypes
 from rsocket.helpers import create_future, single_transport_provider
+from rsocket.lease import DefinedLease, LeasePublisher
 from rsocket.payload import Payload
 from rsocket.request_handler import BaseRequestHandler
 from rsocket.rsocket_client import RSocketClient
@@ -119,9 +122,25 @@ class Handler(BaseRequestHandler):
         return doubling, doubling
 
 
-async def serve() -> None:
+class Leases(LeasePublisher):
+    """3 requests at a time, again after a second."""
+
+    def subscribe(self, subscriber: Any) -> None:
+        self._task = asyncio.create_task(self._send(subscriber))
+
+    async def _send(self, subscriber: Any) -> None:
+        while True:
+            subscriber.on_next(DefinedLease(3, timedelta(seconds=10)))
+            await asyncio.sleep(1)
+
+
+async def serve(*, leases: bool) -> None:
     def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        RSocketServer(TransportTCP(reader, writer), handler_factory=Handler)
+        RSocketServer(
+            TransportTCP(reader, writer),
+            handler_factory=Handler,
+            lease_publisher=Leases() if leases else None,
+        )
 
     server = await asyncio.start_server(session, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -175,17 +194,29 @@ class Checks:
         return [bytes(each.data) for each in got] == [b"%d" % n * 2 for n in range(50)]
 
 
-async def ask(port: int) -> None:
+async def client_of(port: int, *, honor_lease: bool = False) -> RSocketClient:
     connection = await asyncio.open_connection("127.0.0.1", port)
-    setup = Payload(b"hi", composite(authenticate_bearer("token")))
-    async with RSocketClient(
+    return RSocketClient(
         single_transport_provider(TransportTCP(*connection)),
         metadata_encoding=WellKnownMimeTypes.MESSAGE_RSOCKET_COMPOSITE_METADATA,
         data_encoding=WellKnownMimeTypes.APPLICATION_OCTET_STREAM,
-        setup_payload=setup,
+        setup_payload=Payload(b"hi", composite(authenticate_bearer("token"))),
         keep_alive_period=timedelta(seconds=2),
         fragment_size_bytes=4096,
-    ) as client:
+        honor_lease=honor_lease,
+    )
+
+
+async def ask_with_leases(port: int) -> bool:
+    """Ask more at once than penstock permits before it renews the lease."""
+    async with await client_of(port, honor_lease=True) as client:
+        peer = AwaitableRSocket(client)
+        asked = (peer.request_response(named("echo", b"%d" % n)) for n in range(40))
+        return len(await asyncio.gather(*asked)) == 40
+
+
+async def ask(port: int) -> None:
+    async with await client_of(port) as client:
         checks = Checks(AwaitableRSocket(client))
         rows: dict[str, Callable[[], Awaitable[bool]]] = {
             "request-response": checks.echo,
@@ -194,6 +225,7 @@ async def ask(port: int) -> None:
             "fire-and-forget": checks.message,
             "stream": checks.stream,
             "channel": checks.channel,
+            "leases": partial(ask_with_leases, port),
         }
         for name, row in rows.items():
             try:
@@ -204,4 +236,5 @@ async def ask(port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve() if sys.argv[1] == "server" else ask(int(sys.argv[2])))
+    role = sys.argv[1]
+    asyncio.run(ask(int(sys.argv[3])) if role == "client" else serve(leases=role == "lease-server"))

@@ -1,5 +1,5 @@
-"""Cuts between penstock and rsocket-java with resume, on both sides: a relay ends each connection
-after a random number of bytes, and a stream, a channel and requests must go on.
+"""Cuts between penstock and a peer with resume, on both sides: a relay ends each connection after a
+random number of bytes, and a stream, a channel and requests must go on.
 
 The stream has numbers in order, so each lost and each repeated element is counted. Requests and their
 answers have up to 20,000 bytes, and go in fragments.
@@ -16,6 +16,8 @@ import trio
 from penstock_rsocket import SetupData
 
 import penstock
+from campaigns.interop_rsocket._pages import started
+from campaigns.interop_rsocket._peers import Peer
 from penstock.api import Limits
 
 LEAST, MOST = 300, 30_000
@@ -83,22 +85,21 @@ class Count:
         self.due = number + 1
 
 
-async def as_client(command: list[str], cuts: int, seed: int) -> str:
-    """Read from a server of rsocket-java."""
-    async with trio.open_nursery() as nursery:
-        process: trio.Process = await nursery.start(
-            partial(trio.run_process, command, stdout=subprocess.PIPE, check=False)
-        )
-        assert process.stdout is not None
-        line = b""
-        while not line.strip().isdigit():
-            line = await process.stdout.receive_some()
-        relay = CuttingRelay(int(line), cuts, random.Random(seed))
+async def as_client(asked: Peer, cuts: int, seed: int) -> str:
+    """Read from a server of the library."""
+    async with (
+        started([*asked.command, "resume-server", asked.scheme]) as served,
+        trio.open_nursery() as nursery,
+    ):
+        relay = CuttingRelay(served, cuts, random.Random(seed))
         listeners = await nursery.start(partial(trio.serve_tcp, relay.carry, 0, host="127.0.0.1"))
         port = listeners[0].socket.getsockname()[1]
         stream, channel, answers = Count(), Count(), Count()
         async with penstock.connect(
-            f"rsocket+tcp://127.0.0.1:{port}", resume=True, limits=LIMITS, setup=SetupData()
+            f"rsocket+{asked.scheme}://127.0.0.1:{port}",
+            resume=True,
+            limits=LIMITS,
+            setup=SetupData(),
         ) as peer:
             await peer.wait_accepted()
 
@@ -137,12 +138,8 @@ async def as_client(command: list[str], cuts: int, seed: int) -> str:
                 work.start_soon(read_channel)
                 work.start_soon(ask)
             resumed = peer.statistics().resumed
-        process.kill()
         nursery.cancel_scope.cancel()
-    return (
-        f"rsocket-java as server: {relay.cuts} cuts, {resumed} resumed; stream {stream}, channel "
-        f"{channel}, answers {answers}"
-    )
+    return f"{relay.cuts} cuts, {resumed} resumed; stream {stream}, channel {channel}, answers {answers}"
 
 
 def service_of() -> penstock.Service:
@@ -167,12 +164,11 @@ def service_of() -> penstock.Service:
     return service
 
 
-async def as_server(command: list[str], cuts: int, seed: int) -> str:
-    """Serve a client of rsocket-java, which reads for as long as connections are cut."""
+async def as_server(asked: Peer, cuts: int, seed: int) -> str:
+    """Serve a client of the library, which reads for as long as connections are cut."""
+    url = f"rsocket+{asked.scheme}://127.0.0.1:0"
     async with (
-        penstock.serve(
-            service_of(), "rsocket+tcp://127.0.0.1:0", resume=True, limits=LIMITS
-        ) as server,
+        penstock.serve(service_of(), url, resume=True, limits=LIMITS) as server,
         trio.open_nursery() as nursery,
     ):
         relay = CuttingRelay(server.addresses[0].port, cuts, random.Random(seed))
@@ -181,7 +177,7 @@ async def as_server(command: list[str], cuts: int, seed: int) -> str:
         process: trio.Process = await nursery.start(
             partial(
                 trio.run_process,
-                [*command, str(port)],
+                [*asked.command, "resume-client", asked.scheme, str(port)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 check=False,
@@ -200,17 +196,12 @@ async def as_server(command: list[str], cuts: int, seed: int) -> str:
         if process.returncode is None:
             process.kill()
         nursery.cancel_scope.cancel()
-    return (
-        f"rsocket-java as client: {relay.cuts} cuts, {resumed} resumed; "
-        f"{found.decode().strip() or 'no report'}"
-    )
+    return f"{relay.cuts} cuts, {resumed} resumed; {found.decode().strip() or 'no report'}"
 
 
-async def run(command: list[str], cuts: int, seed: int) -> int:
-    """Cut in both roles, and print what was found. Return how many reports are bad."""
-    bad = 0
-    for role, cut in (("resume-server", as_client), ("resume-client", as_server)):
-        report = await cut([*command, role], cuts, seed)
-        print(report, flush=True)
-        bad += report.count("lost=0, repeated=0") != 3
-    return bad
+async def run(asked: Peer, cuts: int, seed: int) -> bool:
+    """Cut, and print what was found. Return True if it is bad."""
+    cut = as_client if asked.role == "server" else as_server
+    report = await cut(asked, cuts, seed)
+    print(f"{asked.title}: {report}", flush=True)
+    return report.count("lost=0, repeated=0") != 3

@@ -57,11 +57,12 @@ class Block:
 
     @property
     def runs_elsewhere(self) -> bool:
-        """The block is a whole file of a folder in plugins/, which `nox -s plugins` installs, or
-        of examples/browser: `nox -s browser`.
+        """The block is a whole file of a folder in plugins/, which `nox -s plugins` installs, of
+        a campaign, or of examples/browser: `nox -s browser`.
         """
         return self.source is not None and (
-            self.source.parts[0] == "plugins" or self.source.parts[:2] == ("examples", "browser")
+            self.source.parts[0] in {"plugins", "campaigns"}
+            or self.source.parts[:2] == ("examples", "browser")
         )
 
 

@@ -8,6 +8,7 @@ import io.rsocket.SocketAcceptor;
 import io.rsocket.core.RSocketConnector;
 import io.rsocket.core.RSocketServer;
 import io.rsocket.core.Resume;
+import io.rsocket.lease.Lease;
 import io.rsocket.metadata.AuthMetadataCodec;
 import io.rsocket.metadata.CompositeMetadata;
 import io.rsocket.metadata.CompositeMetadataCodec;
@@ -28,14 +29,21 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.reactivestreams.Publisher;
+import org.reactivestreams.Subscription;
+import reactor.core.publisher.BaseSubscriber;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.util.retry.Retry;
 
-/** rsocket-java as a server and as a client: {@code server SCHEME}, {@code client SCHEME PORT}. */
+/**
+ * rsocket-java as a server and as a client: {@code server SCHEME}, {@code client SCHEME PORT};
+ * {@code lease-server}, {@code resume-server} and {@code resume-client} take the same.
+ */
 public class Peer {
   static final String COMPOSITE = "message/x.rsocket.composite-metadata.v0";
   static volatile String seen = "nothing";
@@ -111,17 +119,35 @@ public class Peer {
     }
   }
 
-  static void serve(String scheme) throws Exception {
-    SocketAcceptor acceptor =
-        (ConnectionSetupPayload setup, RSocket sending) ->
-            Mono.just(new Handler(setup.dataMimeType()));
+  static void serve(RSocketServer server, String scheme) throws Exception {
     ServerTransport<CloseableChannel> transport =
         scheme.equals("ws")
             ? WebsocketServerTransport.create("127.0.0.1", 0)
             : TcpServerTransport.create("127.0.0.1", 0);
-    CloseableChannel server = RSocketServer.create(acceptor).fragment(4096).bind(transport).block();
-    System.out.println(server.address().getPort());
-    server.onClose().block();
+    CloseableChannel served = server.fragment(4096).bind(transport).block();
+    System.out.println(served.address().getPort());
+    served.onClose().block();
+  }
+
+  static RSocketServer server() {
+    SocketAcceptor acceptor =
+        (ConnectionSetupPayload setup, RSocket sending) ->
+            Mono.just(new Handler(setup.dataMimeType()));
+    return RSocketServer.create(acceptor);
+  }
+
+  /** 3 requests at a time, again after a second. */
+  static RSocketServer leasing() {
+    Lease lease = Lease.create(Duration.ofSeconds(10), 3);
+    Flux<Lease> leases =
+        Flux.interval(Duration.ZERO, Duration.ofSeconds(1)).map(turn -> lease).onBackpressureDrop();
+    return server().lease(config -> config.sender(() -> leases));
+  }
+
+  static ClientTransport transport(String scheme, int port) {
+    return scheme.equals("ws")
+        ? WebsocketClientTransport.create("127.0.0.1", port)
+        : TcpClientTransport.create("127.0.0.1", port);
   }
 
   static void row(String name, Callable<Boolean> check) {
@@ -136,25 +162,65 @@ public class Peer {
     return payloads.map(Payload::getDataUtf8).collectList().block(Duration.ofSeconds(20));
   }
 
-  static void ask(String scheme, int port) {
-    ClientTransport transport =
-        scheme.equals("ws")
-            ? WebsocketClientTransport.create("127.0.0.1", port)
-            : TcpClientTransport.create("127.0.0.1", port);
+  /** Read with demands of different sizes, each when the last one is used up. */
+  static List<String> unevenly(Flux<String> found) throws Exception {
+    int[] demands = {1, 7, 2, 30};
+    List<String> got = new ArrayList<>();
+    CompletableFuture<List<String>> done = new CompletableFuture<>();
+    found.subscribe(
+        new BaseSubscriber<String>() {
+          int turn = 0;
+          int left = 0;
+
+          void more() {
+            left = demands[turn++ % demands.length];
+            request(left);
+          }
+
+          @Override
+          protected void hookOnSubscribe(Subscription subscription) {
+            more();
+          }
+
+          @Override
+          protected void hookOnNext(String each) {
+            if (left-- == 0) {
+              done.completeExceptionally(new IllegalStateException("an element without demand"));
+            }
+            got.add(each);
+            if (left == 0) more();
+          }
+
+          @Override
+          protected void hookOnComplete() {
+            done.complete(got);
+          }
+
+          @Override
+          protected void hookOnError(Throwable failed) {
+            done.completeExceptionally(failed);
+          }
+        });
+    return done.get(20, TimeUnit.SECONDS);
+  }
+
+  /** A connector with a bearer token, and with data in its SETUP. */
+  static RSocketConnector connector() {
     CompositeByteBuf metadata = ByteBufAllocator.DEFAULT.compositeBuffer();
     CompositeMetadataCodec.encodeAndAddMetadata(
         metadata,
         ByteBufAllocator.DEFAULT,
         WellKnownMimeType.MESSAGE_RSOCKET_AUTHENTICATION,
         AuthMetadataCodec.encodeBearerMetadata(ByteBufAllocator.DEFAULT, "token".toCharArray()));
-    RSocket peer =
-        RSocketConnector.create()
-            .metadataMimeType(COMPOSITE)
-            .dataMimeType("application/octet-stream")
-            .setupPayload(DefaultPayload.create("hi".getBytes(), bytes(metadata)))
-            .fragment(4096)
-            .connect(transport)
-            .block();
+    return RSocketConnector.create()
+        .metadataMimeType(COMPOSITE)
+        .dataMimeType("application/octet-stream")
+        .setupPayload(DefaultPayload.create("hi".getBytes(), bytes(metadata)))
+        .fragment(4096);
+  }
+
+  static void ask(String scheme, int port) {
+    RSocket peer = connector().connect(transport(scheme, port)).block();
     Duration most = Duration.ofSeconds(20);
     byte[] none = new byte[0];
     row(
@@ -191,7 +257,8 @@ public class Peer {
     row(
         "stream",
         () ->
-            texts(peer.requestStream(named("count/2000", none)).limitRate(7))
+            unevenly(
+                    peer.requestStream(named("count/2000", none)).map(Payload::getDataUtf8))
                 .equals(IntStream.range(0, 2000).mapToObj(n -> "" + n).collect(Collectors.toList())));
     row(
         "cancel",
@@ -210,6 +277,22 @@ public class Peer {
                         .limitRate(5))
                 .equals(
                     IntStream.range(0, 50).mapToObj(n -> "" + n + n).collect(Collectors.toList())));
+    row(
+        "leases",
+        () -> {
+          // More at once than penstock permits before it renews the lease.
+          RSocket leased =
+              connector()
+                  .lease(config -> config.maxPendingRequests(100))
+                  .connect(transport(scheme, port))
+                  .block();
+          List<String> found =
+              texts(
+                  Flux.range(0, 40)
+                      .flatMap(n -> leased.requestResponse(named("echo", ("" + n).getBytes())), 40));
+          leased.dispose();
+          return found.size() == 40;
+        });
     peer.dispose();
   }
 
@@ -235,15 +318,8 @@ public class Peer {
     }
   }
 
-  static void serveResumable() throws Exception {
-    CloseableChannel server =
-        RSocketServer.create((setup, sending) -> Mono.just(new Steady()))
-            .resume(resume())
-            .fragment(4096)
-            .bind(TcpServerTransport.create("127.0.0.1", 0))
-            .block();
-    System.out.println(server.address().getPort());
-    server.onClose().block();
+  static RSocketServer resumable() {
+    return RSocketServer.create((setup, sending) -> Mono.just(new Steady())).resume(resume());
   }
 
   /** What has come of numbers that are due in order. */
@@ -267,7 +343,7 @@ public class Peer {
     }
   }
 
-  static void askResumable(int port) throws Exception {
+  static void askResumable(String scheme, int port) throws Exception {
     RSocket peer =
         RSocketConnector.create()
             .metadataMimeType(COMPOSITE)
@@ -275,7 +351,7 @@ public class Peer {
             .keepAlive(Duration.ofSeconds(5), Duration.ofSeconds(30))
             .resume(resume())
             .fragment(4096)
-            .connect(TcpClientTransport.create("127.0.0.1", port))
+            .connect(transport(scheme, port))
             .block();
     Count stream = new Count();
     Count channel = new Count();
@@ -308,10 +384,23 @@ public class Peer {
   }
 
   public static void main(String[] arguments) throws Exception {
-    if (arguments[0].equals("resume-server")) serveResumable();
-    else if (arguments[0].equals("resume-client")) askResumable(Integer.parseInt(arguments[1]));
-    else if (arguments[0].equals("server")) serve(arguments[1]);
-    else ask(arguments[1], Integer.parseInt(arguments[2]));
+    String scheme = arguments[1];
+    switch (arguments[0]) {
+      case "server":
+        serve(server(), scheme);
+        break;
+      case "lease-server":
+        serve(leasing(), scheme);
+        break;
+      case "resume-server":
+        serve(resumable(), scheme);
+        break;
+      case "resume-client":
+        askResumable(scheme, Integer.parseInt(arguments[2]));
+        break;
+      default:
+        ask(scheme, Integer.parseInt(arguments[2]));
+    }
     System.exit(0);
   }
 }
