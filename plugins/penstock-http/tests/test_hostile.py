@@ -120,3 +120,61 @@ async def test_strangers_that_never_poll_keep_nobody_out(autojump_clock: Clock) 
         assert refused.headers["retry-after"] == "5"
         assert refused.body == b"the server has as many streams as it may have\n"
         assert server.server.refused == {"places:unasked": STRANGERS, "places:streams": 1}
+
+
+async def _poll_unread(server: World, nursery: trio.Nursery, *headers: str) -> Client:
+    """Take one element, then ask for all that may be kept, and read nothing of the answer."""
+    client = await server.connect(nursery)
+    path = await server.subscribe(client, "blobs", 1 << 62)
+    await _take(client, path, 1)
+    await client.send(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\n".encode())
+    await client.send("".join(f"{header}\r\n" for header in (*headers, "")).encode())
+    await trio.testing.wait_all_tasks_blocked()
+    return client
+
+
+async def test_an_answer_that_nobody_reads_counts_as_long_as_it_is_written(
+    autojump_clock: Clock,
+) -> None:
+    """A body has copies of its elements, and they count as well. They count also when a request
+    over another connection has let the elements go, or has cancelled the stream.
+    """
+    async with world(Blobs().service) as (server, nursery):
+        counted = server.server.statistics
+        reader = await _poll_unread(server, nursery)
+        assert 1.9 * 1024 * KIB < counted().buffered_bytes < 2.2 * 1024 * KIB
+        [entry] = server.site.engine._entries.values()
+        path = f"/s/{next(iter(server.site.engine._entries))}"
+        other = await server.connect(nursery)
+        position = f"X-Rsio-Position: {entry.subscription.sent}"
+        assert (await other.ask(f"PUT {path}", position, POSITIONS)).status == 200
+        assert counted().buffered_bytes > 0.9 * 1024 * KIB
+        assert (await other.ask(f"PUT {path}/cancel")).status == 200
+        assert counted().buffered_bytes > 0.9 * 1024 * KIB
+        await reader.answer()
+        await trio.testing.wait_all_tasks_blocked()
+        assert counted().buffered_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "headers", [(), (POSITIONS,), ("X-Rsio-Delivery: stream",)], ids=["batch", "one", "streamed"]
+)
+async def test_the_answer_of_a_client_that_is_cut_ends_at_once(
+    autojump_clock: Clock, headers: tuple[str, ...]
+) -> None:
+    """A thousand connections that read nothing once held 2.2 GiB, and 205 MiB were counted: their
+    streams ended, and the answers that were being written stayed for `Limits.write_stall`.
+    """
+    limits = Limits(memory_budget=20 * 1024 * KIB)
+    async with world(Blobs().service, limits=limits) as (server, nursery):
+        began = trio.current_time()
+        for _ in range(40):
+            await _poll_unread(server, nursery, *headers)
+        held = [len(entry.subscription._writes) for entry in server.site.engine._entries.values()]
+        assert trio.current_time() == began
+        ended = [
+            entry.subscription.ended is not None for entry in server.site.engine._entries.values()
+        ]
+        assert 10 < sum(ended) < 40
+        assert all(writes == 0 for writes, over in zip(held, ended, strict=True) if over)
+        assert server.server.statistics().buffered_bytes < limits.memory_budget

@@ -54,6 +54,13 @@ class Reservation(ABC):
         """
 
     @abstractmethod
+    def note_held(self, size: int, /) -> None:
+        """Note that the client makes this process hold `size` bytes more, which no element brought:
+        a copy that waits to be written. The server may look at once at what its clients hold, and
+        call `on_cut` of any of them.
+        """
+
+    @abstractmethod
     def end(self) -> None:
         """Free the place. The method may be called again."""
 

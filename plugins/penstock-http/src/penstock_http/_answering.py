@@ -9,6 +9,8 @@ Rules of this file:
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 import trio
@@ -18,13 +20,16 @@ from penstock.spi import ConnectionHost, PeerIdentity
 from penstock_http._engine import Exchange, Subscribe, Waiting, refused
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
 from penstock_http._heads import Head
-from penstock_http._messages import Request, Response, answer, refusal
+from penstock_http._messages import Holder, Request, Response, answer, refusal
 from penstock_http._outlet import GONE, Outlet
 from penstock_http._pages import PATHS
 from penstock_http._relay import Relays
 from penstock_http._site import Site
 
 _SECRET: Final = re.compile(r"^/s/[^/]*")
+
+SMALL: Final = 4 << 10
+"""Bytes of an answer that is not counted while it is written: it costs less than its connection."""
 
 
 class Answering:
@@ -224,7 +229,10 @@ class Answering:
                     await outlet.end()
                     return True
                 if part:
-                    await outlet.write_part(part, is_last=stream.is_over)
+                    with (
+                        _held(stream.holder, len(part), -1) if len(part) > SMALL else nullcontext()
+                    ):
+                        await outlet.write_part(part, is_last=stream.is_over)
                     if stream.is_over:
                         return True
             if not part:
@@ -281,10 +289,30 @@ class _Wait:
             raise ConnectionLost("the client has gone")
 
 
+@contextmanager
+def _held(holder: Holder, size: int, element: int) -> Iterator[None]:
+    """Count `size` bytes for `holder` while they are written, as `Holder.hold` says. Raises
+    ConnectionLost if the server needs the memory meanwhile.
+    """
+    with trio.CancelScope() as scope:
+        let_go = holder.hold(size, element, scope.cancel)
+        try:
+            yield
+        finally:
+            let_go()
+    if scope.cancelled_caught:
+        raise ConnectionLost("the server has needed the memory of this answer")
+
+
 async def _write(response: Response, outlet: Outlet) -> int:
     outlet.outcome = response.outcome
     try:
-        await outlet.write(response)
+        # Looked at here, and not in `_held`: a small answer takes few calls.
+        if response.holder is None or len(response.body) <= SMALL:
+            await outlet.write(response)
+        else:
+            with _held(response.holder, len(response.body), response.element):
+                await outlet.write(response)
         outlet.on_written()
     finally:
         if response.outcome is not None and not outlet.is_written:

@@ -360,7 +360,10 @@ def _element(subscription: ClientSubscription, position: int) -> Response:
     element = subscription.sent_element(position)
     if element is None:
         return answer(404, text="this element is not kept")
-    return Response(status=200, headers=(NO_STORE, (POSITION, str(position))), body=element)
+    headers = NO_STORE, (POSITION, str(position))
+    return Response(
+        status=200, headers=headers, body=element, holder=subscription, element=position
+    )
 
 
 def _misplaced(request: Request, found: re.Match[str] | None) -> Response | None:

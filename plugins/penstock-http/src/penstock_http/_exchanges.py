@@ -20,6 +20,7 @@ from penstock_http._messages import (
     NO_STORE,
     POSITION,
     REQUESTED,
+    Holder,
     Request,
     Response,
     answer,
@@ -75,6 +76,11 @@ class _Exchange:
         if older is not None:
             older()
 
+    @property
+    def holder(self) -> Holder:
+        """The client whose memory the bytes of the answer are."""
+        return self._subscription
+
     def release(self, now: float) -> None:
         """Wait no longer."""
         self._subscription.used_at = max(self._subscription.used_at, now)
@@ -91,6 +97,33 @@ class _Exchange:
         return (POSITION, str(self._subscription.position)), (
             REQUESTED,
             str(self._subscription.requested),
+        )
+
+    def _response(
+        self,
+        elements: list[bytes],
+        delivery: Delivery,
+        positions: tuple[tuple[str, str], ...],
+        *,
+        takes_fixed: bool,
+    ) -> Response:
+        """Return an answer with `elements`."""
+        headers: tuple[tuple[str, str], ...] = (NO_STORE, *positions)
+        size, element = len(elements[0]), -1
+        if len(elements) == 1:
+            body, element = elements[0], delivery.start
+        elif takes_fixed and size and all(len(element) == size for element in elements):
+            body, headers = fixed_size(elements), (*headers, ("Content-Encoding", FIXED_SIZE))
+        else:
+            body = length_prefixed(elements)
+            headers = (*headers, ("Content-Encoding", LENGTH_PREFIXED))
+        return Response(
+            status=200,
+            headers=headers,
+            body=body,
+            outcome=delivery,
+            holder=self._subscription,
+            element=element,
         )
 
     def _final(self) -> Response | None:
@@ -136,7 +169,7 @@ class Poll(_Exchange):
         elements, delivery = self._subscription.take_for_poll(
             self._most, self._settings.max_bytes, now
         )
-        return _elements_response(elements, delivery, positions, takes_fixed=self._takes_fixed)
+        return self._response(elements, delivery, positions, takes_fixed=self._takes_fixed)
 
 
 class Pushes(_Exchange):
@@ -178,32 +211,13 @@ class Pushes(_Exchange):
         if subscription.has_elements and not is_late:
             elements, delivery = subscription.take(self._most, self._settings.max_bytes, now)
             self._next = subscription.cursor
-            return path, _elements_response(elements, delivery, positions, takes_fixed=False)
+            return path, self._response(elements, delivery, positions, takes_fixed=False)
         final = None if is_late else self._final()
         if final is None and draining and not is_late:
             final = refusal(503, SHUTDOWN)
         has_demand = subscription.cursor < subscription.requested and not subscription.is_full
         self.is_over = final is not None or is_late or not has_demand
         return None if final is None else (path, final)
-
-
-def _elements_response(
-    elements: list[bytes],
-    delivery: Delivery,
-    positions: tuple[tuple[str, str], ...],
-    *,
-    takes_fixed: bool,
-) -> Response:
-    """Return an answer with `elements`."""
-    headers: tuple[tuple[str, str], ...] = (NO_STORE, *positions)
-    size = len(elements[0])
-    if len(elements) == 1:
-        body = elements[0]
-    elif takes_fixed and size and all(len(element) == size for element in elements):
-        body, headers = fixed_size(elements), (*headers, ("Content-Encoding", FIXED_SIZE))
-    else:
-        body, headers = length_prefixed(elements), (*headers, ("Content-Encoding", LENGTH_PREFIXED))
-    return Response(status=200, headers=headers, body=body, outcome=delivery)
 
 
 class _Streaming(_Exchange, ABC):

@@ -195,9 +195,12 @@ def response_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
     return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{lines}\r\n\r\n".encode("latin-1")
 
 
-def chunk(data: bytes) -> bytes:
-    """Return one chunk of a body whose length is not known. `data` is not empty."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
+def chunk_head(size: int) -> bytes:
+    """Return what stands before a chunk of `size` bytes, which is not empty, of a body whose length
+    is not known.
+    """
+    return b"%x\r\n" % size
 
 
+CHUNK_END: Final = b"\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"

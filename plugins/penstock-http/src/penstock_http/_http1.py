@@ -20,9 +20,17 @@ import trio
 from penstock.api import ConnectionLost
 from penstock.spi import ConnectionHost
 from penstock_http._answering import Answering
-from penstock_http._heads import LAST_CHUNK, BadRequest, Head, HeadReader, chunk, response_head
+from penstock_http._heads import (
+    CHUNK_END,
+    LAST_CHUNK,
+    BadRequest,
+    Head,
+    HeadReader,
+    chunk_head,
+    response_head,
+)
 from penstock_http._messages import Outcome, Request, Response, answer
-from penstock_http._outlet import GONE, Outlet, write_in_pieces
+from penstock_http._outlet import GONE, PIECE, Outlet, write_in_pieces
 from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
 from penstock_http._websocket import NOT_INSTALLED, is_installed
@@ -192,9 +200,11 @@ class Http1Connection:
         """Return whether the client's system has acknowledged all that was sent."""
         return self._connection.acknowledged()
 
-    async def send(self, data: bytes) -> None:
-        """Send `data`. Raises ConnectionLost if the client does not read."""
-        await write_in_pieces(data, self._connection.send, self._host.limits.write_stall)
+    async def send(self, *parts: bytes) -> None:
+        """Send `parts`. Raises ConnectionLost if the client does not read."""
+        # Large ones are not joined: a client that does not read would make two copies wait.
+        for part in parts if sum(map(len, parts)) > PIECE else (b"".join(parts),):
+            await write_in_pieces(part, self._connection.send, self._host.limits.write_stall)
 
     def headers(self, request: Request, *, closes: bool) -> tuple[tuple[str, str], ...]:
         """Return the headers of every answer to `request`."""
@@ -225,7 +235,7 @@ class _Answer(Outlet):
         if response.status != 204:
             headers = (*headers, ("Content-Length", str(len(response.body))))
         body = b"" if self._head.request.method == "HEAD" else response.body
-        await self._connection.send(response_head(response.status, headers) + body)
+        await self._connection.send(response_head(response.status, headers), body)
 
     async def begin(self, response: Response, *, length: int | None = None) -> None:
         closes = self._closes
@@ -244,8 +254,10 @@ class _Answer(Outlet):
 
     async def write_part(self, part: bytes, *, is_last: bool) -> None:
         if self._is_chunked:
-            part = chunk(part) + LAST_CHUNK if is_last else chunk(part)
-        await self._connection.send(part)
+            end = CHUNK_END + LAST_CHUNK if is_last else CHUNK_END
+            await self._connection.send(chunk_head(len(part)), part, end)
+        else:
+            await self._connection.send(part)
 
     async def end(self) -> None:
         if self._is_chunked:

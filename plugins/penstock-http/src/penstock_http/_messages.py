@@ -5,7 +5,7 @@ The rules of the mapping that concern every answer are here:
 the caches keep none, and a text says what was wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
@@ -71,6 +71,16 @@ class Outcome(Protocol):
         """The answer was not written to its end, or its connection was reset."""
 
 
+class Holder(Protocol):
+    """The client whose memory the bytes of an answer are."""
+
+    def hold(self, size: int, element: int, abort: Callable[[], None]) -> Callable[[], None]:
+        """Count the `size` bytes of a body until the returned function is called. `element` is that
+        of its `Response`. `abort` is called if the server needs the memory: then the answer must
+        end.
+        """
+
+
 @attrs.frozen(kw_only=True)
 class Response:
     """One answer."""
@@ -80,6 +90,10 @@ class Response:
     body: bytes = b""
     outcome: Outcome | None = None
     """Set if the answer has elements."""
+    holder: Holder | None = None
+    """Set if the answer has elements: they count for the client while they are written."""
+    element: int = -1
+    """The position of the element that the body is, if the body is not a copy of elements."""
 
 
 def answer(status: int, *headers: tuple[str, str], text: str = "") -> Response:

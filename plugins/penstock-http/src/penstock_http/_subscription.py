@@ -17,12 +17,15 @@ Rules of this file:
   So a client that requests much, and takes nothing, costs a bounded amount.
 * The elements of a streamed batch are kept until the batch is over. The client's system tells
   meanwhile what it has taken, and as much more may be kept.
+* An answer that is being written counts as well, until the client's system has taken it. The server
+  ends it if it needs the memory.
 * Most elements are not signalled: the stream of the server has them until `collect`, which each
   request calls before it looks.
 """
 
 from bisect import insort
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from operator import attrgetter
 from typing import Final
@@ -106,6 +109,7 @@ class ClientSubscription(Subscriber[bytes]):
         "_max_elements",
         "_taken",
         "_upstream",
+        "_writes",
         "base",
         "cursor",
         "ended",
@@ -136,6 +140,9 @@ class ClientSubscription(Subscriber[bytes]):
         self._deliveries: list[Delivery] = []
         # Lost ones, by position: later elements were delivered. Bounded as they are.
         self._again: list[Delivery] = []
+        # The answers that are being written: `size`, `element` and `abort` of `hold`. Bounded by the
+        # connections of the client.
+        self._writes: dict[object, tuple[int, int, Callable[[], None]]] = {}
         self.base: int = 0
         """The position of the first element that is kept."""
         self.cursor: int = 0
@@ -190,10 +197,28 @@ class ClientSubscription(Subscriber[bytes]):
         self._end(COMPLETED)
 
     def kept_bytes(self) -> int:
-        """Return the bytes that wait for the client. Not named `held`: the front end reserves
-        them, and they must not count twice.
+        """Return the bytes that wait for the client: elements, and the answers that are being
+        written, as far as they are no elements that are kept. Not named `held`: the front end
+        reserves them, and they must not count twice.
         """
-        return self._bytes + ELEMENT_BYTES * len(self._kept)
+        held = self._bytes + ELEMENT_BYTES * len(self._kept)
+        for size, element, _ in self._writes.values():
+            if element < self.base:
+                held += size
+        return held
+
+    def hold(self, size: int, element: int, abort: Callable[[], None]) -> Callable[[], None]:
+        """Do what `Holder.hold` says. The bytes count also after the end of the stream."""
+        write = object()
+        self._writes[write] = size, element, abort
+        if element < self.base and self.reservation is not None:
+            self.reservation.note_held(size)
+        return partial(self._let_go, write)
+
+    def _let_go(self, write: object) -> None:
+        del self._writes[write]
+        if self.ended is not None and self.reservation is not None and not self.kept_bytes():
+            self.reservation.end()
 
     # --- the client
 
@@ -394,8 +419,10 @@ class ClientSubscription(Subscriber[bytes]):
             insort(self._again, lost, key=attrgetter("start"))
 
     def cut(self, why: str) -> None:
-        """End the stream: the server needs its place or its memory."""
+        """End the stream and its answers: the server needs its place or its memory."""
         self.cancel(Ended(503, why))
+        for _, _, abort in tuple(self._writes.values()):
+            abort()
 
     def cancel(self, ended: Ended = CANCELLED) -> None:
         """End the stream from this side. Nothing of it is kept."""

@@ -459,6 +459,11 @@ class _Reservation(Reservation):
     def note_asked(self) -> None:
         self._owner.note_asked(self)
 
+    def note_held(self, size: int, /) -> None:
+        budget = self._owner.settings.budget
+        if budget is not None:
+            budget.note_bytes(size)
+
     def end(self) -> None:
         slots, self._slots = self._slots, None
         if slots is not None:
