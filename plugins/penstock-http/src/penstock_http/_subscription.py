@@ -140,8 +140,8 @@ class ClientSubscription(Subscriber[bytes]):
         self._deliveries: list[Delivery] = []
         # Lost ones, by position: later elements were delivered. Bounded as they are.
         self._again: list[Delivery] = []
-        # The answers that are being written: `size`, `element` and `abort` of `hold`. Bounded by the
-        # connections of the client.
+        # The answers that are being written: `size`, `element` and `abort` of `hold`. Bounded by
+        # the connections of the client.
         self._writes: dict[object, tuple[int, int, Callable[[], None]]] = {}
         self.base: int = 0
         """The position of the first element that is kept."""
