@@ -54,6 +54,7 @@ def test_an_interrupt_of_a_wait_leaves_a_connection_that_works(served: Served) -
     program = f"""
 import signal, threading, time
 from penstock import blocking
+from penstock.blocking import _connection
 # A test run in the background of a shell without job control ignores SIGINT, and so would this program.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 begun = threading.Event()
@@ -66,18 +67,18 @@ with blocking.connect({served.url!r}) as peer:
     with peer.subscribe("silent") as stream:
         elements = iter(stream)
         assert next(elements) == b"first"
-        wait = peer._keeper.connection._wire.wait
-        def waiting(seconds, output):
+        wait = _connection.wait_for_one
+        def waiting(awaited, seconds):
             begun.set()
-            wait(seconds, output=output)
-        peer._keeper.connection._wire.wait = waiting
+            wait(awaited, seconds)
+        _connection.wait_for_one = waiting
         began = time.monotonic()
         try:
             next(elements)
         except KeyboardInterrupt:
             print("interrupted")
         assert time.monotonic() - began < 10
-        peer._keeper.connection._wire.wait = wait
+        _connection.wait_for_one = wait
     assert peer.request("echo", timeout=20) == b"nothing"
 print("done")
 """

@@ -1,5 +1,6 @@
 """Where a stream of a client begins, stops and goes on, without a connection."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,20 +12,24 @@ from penstock.api import (
     Positions,
     ProtocolError,
     PublisherFailed,
+    Rejected,
     StreamState,
 )
 from penstock.client import ClientStream, StreamOpening
 from penstock.testing import ManualPublisher
 
 LOST = ConnectionLost("lost")
+REFUSED = Rejected("refused", processed=False, temporary=True)
 
 
 class Endpoint:
     """Stands for an open connection: it notes the name, and subscribes to a new publisher."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, drains: bool = False) -> None:
         self.publisher = ManualPublisher()
         self.name = ""
+        self.session: Any = SimpleNamespace()
+        self.session.streams = SimpleNamespace(drain=SimpleNamespace(is_peer_draining=drains))
 
     def subscribe(self, name: str, stream: Any, window: Any) -> None:
         self.name = name
@@ -38,13 +43,16 @@ class Endpoint:
 def opened(
     name: str, *, demand: int = 6, goes_on: bool = True
 ) -> tuple[ClientStream[Any], Endpoint]:
-    opening = StreamOpening(name, demand, None, 1 << 30, 1 << 20, goes_on=goes_on)
-    stream: ClientStream[Any] = ClientStream(opening)
+    stream = new_stream(name, demand=demand, goes_on=goes_on)
     return stream, subscribed(stream)
 
 
-def subscribed(stream: ClientStream[Any]) -> Endpoint:
-    endpoint: Any = Endpoint()
+def new_stream(name: str, *, demand: int = 6, goes_on: bool = True) -> ClientStream[Any]:
+    return ClientStream(StreamOpening(name, demand, None, 1 << 30, 1 << 20, goes_on=goes_on))
+
+
+def subscribed(stream: ClientStream[Any], *, drains: bool = False) -> Endpoint:
+    endpoint: Any = Endpoint(drains=drains)
     stream._subscribe_to(endpoint)
     return endpoint  # type: ignore[no-any-return]  # it stands for one
 
@@ -140,6 +148,42 @@ def test_unbounded_demand_stays_unbounded() -> None:
     endpoint.publisher.emit(b"x")
     endpoint.publisher.fail(LOST)
     assert subscribed(stream).requests == [UNBOUNDED]
+
+
+@pytest.mark.parametrize("target", ["a", PositionedName("a", 5), PositionedName("a", "earliest")])
+def test_a_stream_that_a_draining_server_has_refused_begins_anew(target: str) -> None:
+    """With the same name and its whole demand."""
+    stream = new_stream(target, demand=0)
+    stream.request(3)
+    endpoint = subscribed(stream, drains=True)
+    endpoint.publisher.fail(REFUSED)
+    assert stream._is_readable
+    assert not stream._has_ended()
+    stream.request(2)
+    again = subscribed(stream)
+    assert again.name == target
+    assert (sum(endpoint.requests), sum(again.requests)) == (3, 5)
+    again.publisher.emit(b"x")
+    assert stream._try(stream._take_batch) == [b"x"]
+
+
+@pytest.mark.parametrize(("drains", "goes_on"), [(False, True), (True, False)])
+def test_another_refusal_ends_a_stream(*, drains: bool, goes_on: bool) -> None:
+    """The server does not drain, or there is no policy to reconnect."""
+    stream = new_stream("a", goes_on=goes_on)
+    subscribed(stream, drains=drains).publisher.fail(REFUSED)
+    with pytest.raises(Rejected):
+        stream._has_ended()
+
+
+def test_a_stream_that_is_cancelled_while_it_waits_is_cancelled_at_the_next_connection() -> None:
+    """Its reader may wait for that connection in another task."""
+    stream = new_stream("a")
+    subscribed(stream, drains=True).publisher.fail(REFUSED)
+    stream.cancel()
+    again = subscribed(stream)
+    assert again.publisher.subscription.cancelled
+    assert again.requests == []
 
 
 def test_a_publisher_that_begins_elsewhere_is_at_fault() -> None:

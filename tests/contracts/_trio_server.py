@@ -42,6 +42,10 @@ class Served:
         """Run an async function in the server's thread."""
         return trio.from_thread.run(function, *arguments, trio_token=self._token)
 
+    def soon(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Let a function run in the server's thread, soon."""
+        self._token.run_sync_soon(function, *arguments)
+
     def stop(self) -> None:
         """Stop the server. It may have stopped before:
         its thread is alive for a little longer than its run.

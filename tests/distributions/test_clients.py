@@ -25,6 +25,7 @@ from penstock.api import UsageError
 from penstock.spi import Reconnect, build_registry
 from tests._shells import AioShell, BlockingShell, Shell, TrioShell
 from tests.browser._programs import CLIENT, node, node_websocket
+from tests.contracts._drained_server import two_servers
 from tests.distributions._offers import CUT_AT, ELEMENTS, TOKEN, Quote, World, offering
 
 ROOT: Final = Path(__file__).parents[2]
@@ -231,6 +232,19 @@ async def _reconnect(shell: Shell, world: World) -> None:
             with pytest.raises(penstock.ConnectionLost):
                 await anext(stream)
         assert await _read(peer, "raw") == [b"bytes"]
+
+
+async def _follow(shell: Shell, world: World) -> None:
+    with two_servers() as servers:
+        async with (
+            shell.connect(servers.url, reconnect=AGAIN) as peer,
+            peer.subscribe("slow", type=str) as stream,
+        ):
+            assert await anext(stream) == "old, first"
+            servers.replace()
+            assert await peer.request("who", type=str) == "new"
+            servers.go_on()
+            assert await anext(stream) == "old, last"
 
 
 async def _go_on(shell: Shell, world: World) -> None:
@@ -485,6 +499,11 @@ ROWS: Final = (
     ),
     Row("examine the server", _examine, says={"javascript": "no; the certificate of `wss://`"}),
     Row("a lost connection is made again", _reconnect, JS_RECONNECT),
+    Row(
+        "a server that [drains](../how-to/deploy.md#a-rolling-restart) is left at once",
+        _follow,
+        says={"javascript": "no; the next server when this one has left"},
+    ),
     Row("a stream of a log goes on where it was", _go_on, JS_GO_ON),
     Row(
         "every stream goes on: `resume=True`",

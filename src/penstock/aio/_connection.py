@@ -140,6 +140,15 @@ class AsyncioConnection(asyncio.Protocol):
         """Wait until the connection is over."""
         await self._wait_until(lambda: False)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing runs, and the system has taken every byte."""
+        return (
+            self.endpoint.is_quiet
+            and not self._publishers
+            and not self._transport.get_write_buffer_size()
+        )
+
     def statistics(self) -> PeerStatistics:
         """Return the counts of the connection, and the bytes that it holds now."""
         return self.endpoint.statistics(

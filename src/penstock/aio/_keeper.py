@@ -2,17 +2,27 @@
 
 Rules of this file:
 
-* A connection has no task. With a policy to reconnect one task makes the connection again;
-  it ends before the block is left.
+* A connection has no task. With a policy to reconnect one task makes the connection again, and
+  each connection to a server that drains has a task that leaves it when nothing runs on it. They
+  end before the block is left.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, PenstockError, UsageError
-from penstock.client import NOW, ConnectionKeeper, EndpointSettings, GiveUp, PeerEndpoint, TryAfter
+from penstock.client import (
+    LOOK_SECONDS,
+    NOW,
+    ConnectionKeeper,
+    EndpointSettings,
+    GiveUp,
+    PeerEndpoint,
+    TryAfter,
+)
 from penstock.session import own_copy
 from penstock.spi import PeerStatistics
 
@@ -35,6 +45,10 @@ class OpenedConnection(Protocol):
 
     async def wait_over(self) -> None:
         """Wait until the connection is over."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing runs, and the transport has taken every byte."""
 
     def statistics(self) -> PeerStatistics:
         """Return the counts of the connection, and the bytes that it holds now."""
@@ -61,6 +75,9 @@ class AsyncioKeeper(ConnectionKeeper[OpenedConnection]):
                 "on trio use penstock.connect(), and without a loop penstock.blocking.connect()"
             ) from None
         self._task: asyncio.Task[None] | None = None
+        self._left = asyncio.Event()  # the program leaves the block
+        # Connections to servers that drain, on which something runs.
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Connect, and let a task make the connection again if there is a policy for that.
@@ -82,7 +99,7 @@ class AsyncioKeeper(ConnectionKeeper[OpenedConnection]):
                 "thread, that uses it"
             )
         reconnector = self.reconnector
-        if self.connection.endpoint.is_closing:
+        if self.needs_next:
             # Here, because the task that reconnects has perhaps not had a turn yet.
             reconnector.on_away()
         while reconnector.is_away:
@@ -101,12 +118,17 @@ class AsyncioKeeper(ConnectionKeeper[OpenedConnection]):
     async def leave(self) -> None:
         """Say goodbye and close; a further connection is not made."""
         self.stop()
+        self._left.set()
         try:
             if self._task is not None:
                 self._task.cancel()
                 await asyncio.wait((self._task,))
         finally:
-            await self.connection.leave()
+            try:
+                await self.connection.leave()
+            finally:
+                # A cancellation of this task cancels them, and they abort their connections.
+                await asyncio.gather(*self._leaving)
 
     # --- inside
 
@@ -128,10 +150,43 @@ class AsyncioKeeper(ConnectionKeeper[OpenedConnection]):
         try:
             while True:
                 connection = self.connection
-                await connection.wait_over()
+                await self._wait_unusable(connection)
                 decision = self.after_loss(self._loop.time())
-                if isinstance(decision, TryAfter):
+                if not connection.endpoint.is_over:
+                    self._leave_later(connection)
+                elif isinstance(decision, TryAfter):
                     await connection.leave()
                 self.use(await self._connect(decision))
         except PenstockError as error:
             self.reconnector.give_up(error)
+
+    async def _wait_unusable(self, connection: OpenedConnection) -> None:
+        """Wait until the connection is over, or its server drains."""
+        drain = connection.endpoint.session.streams.drain
+        drains, drain.on_peer_draining = new_waiter()
+        if drain.is_peer_draining:
+            return
+        over = self._loop.create_task(connection.wait_over(), name="penstock connection over")
+        try:
+            await asyncio.wait((over, drains), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+            await asyncio.wait((over,))
+
+    def _leave_later(self, connection: OpenedConnection) -> None:
+        """Leave a server that drains when nothing runs any more. It may leave first."""
+        task = self._loop.create_task(
+            self._leave_when_quiet(connection), name="penstock leaving a server that drains"
+        )
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _leave_when_quiet(self, connection: OpenedConnection) -> None:
+        try:
+            # Looking, because a stream that ends during normal service must not pay for a drain.
+            while not (self._left.is_set() or connection.endpoint.is_over or connection.is_quiet):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._left.wait()
+        finally:
+            await connection.leave()

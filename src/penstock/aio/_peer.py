@@ -4,15 +4,16 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, TypeVar, Unpack, overload
 
-from penstock.aio._keeper import AsyncioKeeper, Open
+from penstock.aio._keeper import AsyncioKeeper, Open, OpenedConnection
 from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
-from penstock.api import Time
+from penstock.api import Rejected, Time
 from penstock.client import (
     AnswerBuffer,
     ClientBlock,
     ClientPeer,
     EndpointSettings,
+    RequestOpening,
     SerializerOrName,
     StreamOptions,
     position_in,
@@ -127,24 +128,13 @@ class Peer(ClientPeer):
         opening = request_opening(
             self._keeper.settings, name, payload, kind=type, serializer=serializer
         )
-        connection = await self._keeper.current()
-        endpoint = connection.endpoint
-        if opening.needs_hello(endpoint):
-            await connection.wait_opened()
-            endpoint.raise_reason()
-        await connection.wait_room()
-        answer = AnswerBuffer()
-        opening.open(endpoint, answer)
-        try:
-            if not answer.is_over:
-                waiter, answer.wake = new_waiter()
-                connection.flush()
-                await waiter
-            data = answer.take()
-        finally:
-            answer.give_up()
-            connection.flush()
-        return opening.value(data)
+        while True:
+            connection = await self._keeper.current()
+            try:
+                return opening.value(await _answer(opening, connection))
+            except Rejected as refused:
+                if not self._keeper.moves(refused, connection):
+                    raise
 
     async def position_at(self, name: str, time: Time) -> int:
         """Return the position of the first element of the peer's log that was appended at `time` or
@@ -156,6 +146,27 @@ class Peer(ClientPeer):
         for a value that is no time, and what `request` raises.
         """
         return position_in(await self.request(position_question(name, time)), name)
+
+
+async def _answer(opening: RequestOpening, connection: OpenedConnection) -> bytes:
+    """Return what the peer answers over that connection."""
+    endpoint = connection.endpoint
+    if opening.needs_hello(endpoint):
+        await connection.wait_opened()
+        endpoint.raise_reason()
+    await connection.wait_room()
+    answer = AnswerBuffer()
+    opening.open(endpoint, answer)
+    try:
+        if not answer.is_over:
+            waiter, answer.wake = new_waiter()
+            connection.flush()
+            await waiter
+        data: bytes = answer.take()
+        return data
+    finally:
+        answer.give_up()
+        connection.flush()
 
 
 class AsyncioBlock(ClientBlock, AbstractAsyncContextManager[Peer]):

@@ -9,12 +9,12 @@ Rules of this file:
   goodbye.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import ParamSpec, TypeVar
 
-from penstock.api import PenstockError, StreamTimeout
-from penstock.blocking._wire import Wire, open_wire
+from penstock.api import PenstockError
+from penstock.blocking._wire import Awaited, Wire, open_wire, wait_for_one
 from penstock.client import Endpoint, EndpointSettings, late
 from penstock.spi import PeerStatistics
 
@@ -54,26 +54,15 @@ class BlockingConnection:
         self._is_cut = False
         return result
 
-    def wait_until(self, is_reached: Callable[[], bool], deadline: float | None, what: str) -> None:
-        """Move bytes until `is_reached()` is true, or the connection is over. Raises
-        StreamTimeout at the deadline.
-        """
-        while not is_reached() and not self.endpoint.is_over:
-            if deadline is not None and monotonic() >= deadline:
-                raise StreamTimeout(f"{what} did not come in time (timeout=)")
-            self.step(deadline)
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing runs, and the system has taken every byte."""
+        return self.endpoint.is_quiet and not self._unsent
 
-    def step(self, deadline: float | None) -> None:
-        """Send what waits, wait for the peer until the deadline at most,
-        and act on what has arrived.
-        """
-        due = self.attend(self._work)
-        if self.endpoint.is_over:
-            return
-        times = [time for time in (due, deadline) if time is not None]
-        seconds = max(0.0, min(times) - monotonic()) if times else None
-        self._wire.wait(0.0 if self.endpoint.has_work else seconds, output=bool(self._unsent))
-        self.attend(self._receive)
+    @property
+    def awaited(self) -> Awaited:
+        """What this connection waits for: input, and room for what it has not sent."""
+        return self._wire, bool(self._unsent)
 
     def flush(self) -> None:
         """Send what waits, as far as the system takes it."""
@@ -104,7 +93,7 @@ class BlockingConnection:
             if not self._is_cut:
                 self.attend(self.endpoint.close)
                 while not self.endpoint.is_over and not self.endpoint.has_left:
-                    self.step(None)
+                    step([self], None)
                 self.attend(self.flush)  # the answer to a goodbye of the peer
                 is_orderly = self.endpoint.has_parted
         finally:
@@ -113,9 +102,9 @@ class BlockingConnection:
             self._unsent = memoryview(b"")
             self.endpoint.release()
 
-    # --- inside
+    # --- for `step`
 
-    def _work(self) -> float | None:
+    def work(self) -> float | None:
         """Do what is due, let publishers run, and send. Return when something is due."""
         endpoint = self.endpoint
         due = endpoint.tick(monotonic())
@@ -126,7 +115,8 @@ class BlockingConnection:
         stalled = endpoint.check_stall(self._sent, len(self._unsent), monotonic())
         return due if stalled is None else stalled if due is None else min(due, stalled)
 
-    def _receive(self) -> None:
+    def receive(self) -> None:
+        """Act on what has arrived."""
         try:
             data = self._wire.receive()
         except OSError as error:
@@ -137,6 +127,26 @@ class BlockingConnection:
         elif data is not None:
             self.endpoint.end_of_input()
         self.flush()
+
+
+def step(connections: Sequence[BlockingConnection], deadline: float | None) -> None:
+    """Send what waits, wait for one of the peers until the deadline at most, and act on what has
+    arrived. Returns at once if the first of the connections is over.
+    """
+    times = [] if deadline is None else [deadline]
+    for each in connections:
+        due = each.attend(each.work)
+        if due is not None:
+            times.append(due)
+    if connections[0].endpoint.is_over:
+        return
+    open_ones = [each for each in connections if not each.endpoint.is_over]
+    seconds = max(0.0, min(times) - monotonic()) if times else None
+    if any(each.endpoint.has_work for each in open_ones):
+        seconds = 0.0
+    wait_for_one([each.awaited for each in open_ones], seconds)
+    for each in open_ones:
+        each.attend(each.receive)
 
 
 def connect_once(settings: EndpointSettings) -> BlockingConnection:

@@ -8,7 +8,10 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Final, TypeVar, Unpack, overload
 
-from penstock.api import PenstockError, Time
+import attrs
+
+from penstock.api import PenstockError, Rejected, Time
+from penstock.blocking._connection import BlockingConnection
 from penstock.blocking._keeper import BlockingKeeper, deadline_of
 from penstock.blocking._stream import RunStream, Stream, read_batches
 from penstock.client import (
@@ -57,7 +60,8 @@ class Peer(ClientPeer):
         """
         with self._keeper.guard:
             connection = self._keeper.current()
-            connection.wait_until(
+            self._keeper.wait_until(
+                connection,
                 lambda: connection.endpoint.opened_at is not None,
                 deadline_of(timeout),
                 "the hello of the peer",
@@ -76,7 +80,7 @@ class Peer(ClientPeer):
             deadline = deadline_of(seconds)
             connection = self._keeper.connection
             while not connection.endpoint.is_over:
-                connection.step(deadline)
+                self._keeper.step(connection, deadline)
                 if deadline is not None and monotonic() >= deadline:
                     break
 
@@ -272,44 +276,83 @@ class Peer(ClientPeer):
     def _ask(self, openings: Sequence[RequestOpening], timeout: float | None) -> list[Any]:
         """Send requests, and return their answers."""
         with self._keeper.guard:
-            connection, deadline = self._keeper.current(), deadline_of(timeout)
-            endpoint, found = connection.endpoint, list[Any]()
-            waiting: deque[tuple[RequestOpening, AnswerBuffer]] = deque()
-
-            def take() -> None:
-                opening, answer = waiting[0]
-                what = f"the answer to request({opening.name!r})"
-                try:
-                    connection.wait_until(lambda: answer.is_over, deadline, what)
-                    found.append(opening.value(answer.take()))
-                except PenstockError as error:
-                    if len(openings) > 1:
-                        error.add_note(f"This was raised for {opening.name!r}.")
-                    raise
-                connection.attend(answer.give_up)
-                waiting.popleft()
-
+            deadline, found = deadline_of(timeout), list[Any]()
+            waiting: deque[_Asked] = deque()
             try:
                 for opening in openings:
                     if len(waiting) == AHEAD:
-                        take()
-                    what = f"the answer to request({opening.name!r})"
-                    if opening.needs_hello(endpoint):
-                        connection.wait_until(
-                            lambda: endpoint.opened_at is not None, deadline, what
-                        )
-                        endpoint.raise_reason()
-                    connection.wait_until(lambda: endpoint.has_room, deadline, what)
-                    answer = AnswerBuffer()
-                    connection.attend(opening.open, endpoint, answer)
-                    waiting.append((opening, answer))
+                        found.append(self._take(waiting[0], deadline, alone=False))
+                        waiting.popleft()
+                    waiting.append(self._begin(opening, deadline))
                 while waiting:
-                    take()
+                    alone = len(openings) == 1
+                    found.append(self._take(waiting[0], deadline, alone=alone))
+                    waiting.popleft()
             finally:
-                for _, answer in waiting:
-                    connection.attend(answer.give_up)
-                connection.attend(connection.flush)
+                for asked in waiting:
+                    asked.give_up()
             return found
+
+    def _begin(self, opening: RequestOpening, deadline: float | None) -> "_Asked":
+        """Send a request over the connection of this time."""
+        keeper, what = self._keeper, _answer_to(opening)
+        connection = keeper.current()
+        endpoint = connection.endpoint
+        if opening.needs_hello(endpoint):
+            keeper.wait_until(connection, lambda: endpoint.opened_at is not None, deadline, what)
+            endpoint.raise_reason()
+        keeper.wait_until(connection, lambda: endpoint.has_room, deadline, what)
+        asked = _Asked(opening, connection, AnswerBuffer())
+        connection.attend(opening.open, endpoint, asked.answer)
+        return asked
+
+    def _take(self, asked: "_Asked", deadline: float | None, *, alone: bool) -> Any:
+        """Return the answer to a request. One that a draining server has refused goes over the next
+        connection.
+        """
+        opening = asked.opening
+        try:
+            while True:
+                try:
+                    return self._answer(asked, deadline)
+                except Rejected as refused:
+                    if not self._keeper.moves(refused, asked.connection):
+                        raise
+                asked = self._begin(opening, deadline)
+        except PenstockError as error:
+            if not alone:
+                error.add_note(f"This was raised for {opening.name!r}.")
+            raise
+
+    def _answer(self, asked: "_Asked", deadline: float | None) -> Any:
+        try:
+            self._keeper.wait_until(
+                asked.connection,
+                lambda: asked.answer.is_over,
+                deadline,
+                _answer_to(asked.opening),
+            )
+            return asked.opening.value(asked.answer.take())
+        finally:
+            asked.give_up()
+
+
+@attrs.frozen
+class _Asked:
+    """A request that was sent over that connection."""
+
+    opening: RequestOpening
+    connection: BlockingConnection
+    answer: AnswerBuffer
+
+    def give_up(self) -> None:
+        """Cancel it, unless it has ended."""
+        self.connection.attend(self.answer.give_up)
+        self.connection.attend(self.connection.flush)
+
+
+def _answer_to(opening: RequestOpening) -> str:
+    return f"the answer to request({opening.name!r})"
 
 
 class BlockingBlock(ClientBlock, AbstractContextManager[Peer]):

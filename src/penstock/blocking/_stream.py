@@ -29,6 +29,8 @@ class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
     ) -> None:
         super().__init__(opening)
         self._keeper = keeper
+        # The one that has subscribed last; before that any will do.
+        self._connection = keeper.connection
         self._timeout = timeout
 
     def __enter__(self) -> "Stream[T]":
@@ -76,10 +78,10 @@ class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
     # --- steering
 
     def request(self, n: int) -> None:
-        self._keeper.attend(super().request, n)
+        self._keeper.attend(self._connection, super().request, n)
 
     def cancel(self) -> None:
-        self._keeper.attend(super().cancel)
+        self._keeper.attend(self._connection, super().cancel)
 
     # --- inside
 
@@ -88,7 +90,7 @@ class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
         self._check_open("with")
         while True:
             taken = self._keeper.take(
-                partial(self._try, take), lambda: self._is_readable, self._timeout
+                self._connection, partial(self._try, take), lambda: self._is_readable, self._timeout
             )
             if taken is not None or self._has_ended():
                 return taken
@@ -96,7 +98,7 @@ class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
                 self._go_on()
 
     def _open(self) -> None:
-        self._keeper.open_stream(self._subscribe_to, self._timeout)
+        self._connection = self._keeper.open_stream(self._subscribe_to, self._timeout)
 
     def _go_on(self) -> None:
         """Subscribe over the next connection."""

@@ -1,17 +1,17 @@
-"""A socket of this client: TCP, TLS or Unix. It never blocks but in `wait`.
+"""A socket of this client: TCP, TLS or Unix. It never blocks but in `wait_for_one`.
 
 Rules of this file:
 
 * `receive` and `send` return at once.
-  `wait` returns when one of them may do something, or when the time is over.
-* TLS may have to receive before it can send: so `wait` always waits for input as well.
+  `wait_for_one` returns when one of them may do something, or when the time is over.
+* TLS may have to receive before it can send: so each wait is for input as well.
 * Opening has one deadline for all addresses of a host and for the TLS handshake.
 """
 
 import select
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import ceil
 from time import monotonic
@@ -72,17 +72,9 @@ class Wire:
         except BlockingIOError:
             return 0
 
-    def wait(self, seconds: float | None, *, output: bool) -> None:
-        """Wait until `receive` may return something; with `output` also until `send` may. At
-        most `seconds`, and at most `LONGEST_WAIT`.
-        """
-        seconds = LONGEST_WAIT if seconds is None else min(seconds, LONGEST_WAIT)
-        if hasattr(select, "poll"):
-            poll = select.poll()
-            poll.register(self._sock, select.POLLIN | (select.POLLOUT if output else 0))
-            poll.poll(ceil(seconds * 1000))
-        else:  # pragma: no cover (Windows)
-            select.select([self._sock], [self._sock] if output else [], [], seconds)
+    def fileno(self) -> int:
+        """Return the number of the socket, for a wait."""
+        return self._sock.fileno()
 
     def handshake(self, deadline: float) -> None:
         """Prepare for sending and receiving."""
@@ -147,6 +139,25 @@ class TlsWire(Wire):
             with suppress(OSError, ValueError):
                 self._sock.unwrap()
         self._sock.close()
+
+
+Awaited = tuple[Wire, bool]
+"""A socket, and whether `Wire.send` is waited for as well."""
+
+
+def wait_for_one(awaited: Sequence[Awaited], seconds: float | None) -> None:
+    """Wait until `Wire.receive` of one of the sockets may return something, or `Wire.send` may if
+    it is waited for. At most `seconds`, and at most `LONGEST_WAIT`.
+    """
+    seconds = LONGEST_WAIT if seconds is None else min(seconds, LONGEST_WAIT)
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        for wire, output in awaited:
+            poll.register(wire, select.POLLIN | (select.POLLOUT if output else 0))
+        poll.poll(ceil(seconds * 1000))
+    else:  # pragma: no cover (Windows)
+        outputs = [wire for wire, output in awaited if output]
+        select.select([wire for wire, _ in awaited], outputs, [], seconds)
 
 
 def open_wire(settings: EndpointSettings) -> Wire:
@@ -252,4 +263,4 @@ def _until_done(wire: Wire, attempt: Callable[[], None], deadline: float) -> Non
         left = deadline - monotonic()
         if left <= 0:
             raise TimeoutError
-        wire.wait(left, output=output)
+        wait_for_one([(wire, output)], left)

@@ -32,7 +32,7 @@ from penstock.client._extensions_for import (
     extensions_for,
     if_used,
 )
-from penstock.client._failures import late, not_made, raise_refusal
+from penstock.client._failures import late, not_made, raise_refusal, was_moved
 from penstock.client._opening import (
     RequestOpening,
     StreamOpening,
@@ -54,7 +54,14 @@ from penstock.client._outcomes import Then
 from penstock.client._own_registry import own_registry
 from penstock.client._position_at import position_in, position_question
 from penstock.client._published import BURST, Published, bytes_of
-from penstock.client._reconnector import NOW, GiveUp, Reconnector, TryAfter, may_reconnect
+from penstock.client._reconnector import (
+    LOOK_SECONDS,
+    NOW,
+    GiveUp,
+    Reconnector,
+    TryAfter,
+    may_reconnect,
+)
 from penstock.client._reports import Report, log_failure, report
 from penstock.client._settings import (
     TRANSPORTS,
@@ -72,6 +79,7 @@ from penstock.client._unknown_options import NoOptions, refuse_unknown
 
 __all__ = [
     "BURST",
+    "LOOK_SECONDS",
     "NOW",
     "TRANSPORTS",
     "AioOptions",
@@ -136,6 +144,7 @@ __all__ = [
     "settings_for",
     "stream_opening",
     "unserved_at",
+    "was_moved",
     "with_extensions",
     "with_publishers",
 ]

@@ -8,13 +8,16 @@ Rules of this file:
 * A stream that runs and a request that waits when the connection is lost end with ConnectionLost.
   New ones wait for the next connection. With a policy to reconnect, a stream whose publisher has
   positions goes on over that one: its reader subscribes again.
+* With a policy to reconnect, a server that drains is left when it says so: new streams and requests
+  go over the next connection, and so do those that it refuses. A running stream goes on over the
+  old connection until it ends.
 """
 
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.api import ByteWindow, ConnectionLost, Subscriber, UsageError
-from penstock.client._failures import raise_refusal
+from penstock.client._failures import raise_refusal, was_moved
 from penstock.client._reconnector import GiveUp, Reconnector, TryAfter
 from penstock.client._settings import EndpointSettings
 from penstock.session import Session
@@ -95,6 +98,16 @@ class ConnectionKeeper(Generic[C]):
         self._was_ending = False  # before this side has left
 
     @property
+    def needs_next(self) -> bool:
+        """The connection takes no new stream or request, and the next one may: it ends, or there is
+        a policy to reconnect and its server drains.
+        """
+        endpoint = self.endpoint
+        return endpoint.is_closing or (
+            self.settings.reconnect is not None and endpoint.session.streams.drain.is_peer_draining
+        )
+
+    @property
     def endpoint(self) -> PeerEndpoint:
         """The endpoint of the connection."""
         return self.connection.endpoint
@@ -110,9 +123,15 @@ class ConnectionKeeper(Generic[C]):
         self.reconnector.on_connected()
 
     def after_loss(self, now: float) -> TryAfter | GiveUp:
-        """Decide what follows the connection, which is over."""
+        """Decide what follows the connection, which is over, or whose server drains."""
         endpoint = self.endpoint
         return self.reconnector.on_lost(endpoint.reason, opened_at=endpoint.opened_at, now=now)
+
+    def moves(self, error: BaseException, connection: C) -> bool:
+        """Return whether a request that has failed over that connection goes over the next one: its
+        server drains, and the request had not begun.
+        """
+        return self.settings.reconnect is not None and was_moved(error, connection.endpoint.session)
 
     def stop(self) -> None:
         """Make no further connection: the program leaves the block."""

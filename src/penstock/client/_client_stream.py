@@ -5,6 +5,7 @@ Rules of this file:
 * A stream goes on after a lost connection only if its position is known (`StreamPlace`): without
   one elements would be missing, or come twice. It stays open and is cut: its reader reads all that
   has arrived, and then subscribes over the next connection.
+* A stream that a draining server refuses has not begun. It is cut in the same way.
 """
 
 from collections.abc import Callable
@@ -21,9 +22,11 @@ from penstock.api import (
     UsageError,
 )
 from penstock.client._client_peer import PeerEndpoint
+from penstock.client._failures import was_moved
 from penstock.client._opening import StreamOpening
 from penstock.client._stream_place import StreamPlace
 from penstock.reader import RemoteBuffer
+from penstock.session import Session
 from penstock.spi import load_elements
 
 T = TypeVar("T")
@@ -39,7 +42,8 @@ class ClientStream(RemoteBuffer[T]):
         self._first = self._place.first()
         self._is_entered = self._is_opened = False
         self._goes_on = opening.goes_on
-        self._is_cut = False  # the connection is lost, and the stream waits for the next one
+        self._is_cut = False  # the stream waits for the next connection
+        self._session: Session | None = None  # of the connection that has subscribed last
         if opening.loader is not None:
             self.load_with(partial(load_elements, opening.loader))
         opening.bound_bytes(self)
@@ -50,7 +54,12 @@ class ClientStream(RemoteBuffer[T]):
         if not self._is_cut:
             super().on_subscribe(subscription)
             return
-        self._is_cut, self._subscription = False, subscription
+        self._is_cut = False
+        if self._state is not StreamState.OPEN:
+            # The program has cancelled while the reader waited for the connection.
+            subscription.cancel()
+            return
+        self._subscription = subscription
         # The demand that the last connection has left, and no more. Unbounded demand is not
         # counted.
         outstanding = (
@@ -69,12 +78,7 @@ class ClientStream(RemoteBuffer[T]):
             self._fail(wrong)
 
     def on_error(self, error: BaseException, /) -> None:
-        if (
-            isinstance(error, ConnectionLost)
-            and self._goes_on
-            and self._first is not None
-            and self._state is StreamState.OPEN
-        ):
+        if self._goes_on and self._state is StreamState.OPEN and self._may_go_on(error):
             self._is_cut, self._subscription = True, None
             self._wake_reader()
         else:
@@ -103,8 +107,15 @@ class ClientStream(RemoteBuffer[T]):
         Call it when the outbox has room.
         """
         name = self._place.name_at(self._next_position if self._is_cut else None)
+        self._session = endpoint.session
         endpoint.subscribe(name, self, self._window)
         self._is_opened = True
+
+    def _may_go_on(self, error: BaseException) -> bool:
+        """Return whether no element is missing or comes twice over the next connection."""
+        if isinstance(error, ConnectionLost):
+            return self._first is not None
+        return self._session is not None and was_moved(error, self._session)
 
     @property
     def _next_position(self) -> int | None:

@@ -136,6 +136,11 @@ class Endpoint(ClientDelegate):
         return not self.session.outbox.is_empty
 
     @property
+    def is_quiet(self) -> bool:
+        """Nothing runs, and nothing waits to be taken."""
+        return self.session.is_quiet and not self.has_work
+
+    @property
     def has_parted(self) -> bool:
         """Both sides have said goodbye: the transport is closed in good order, and not aborted."""
         return self.session.state in _PARTED

@@ -2,7 +2,7 @@
 
 from penstock.api import ConnectionLost, PluginError, Rejected
 from penstock.client._settings import ClientSettings
-from penstock.session import DialectFactory, own_copy
+from penstock.session import DialectFactory, Session, own_copy
 
 
 def late(settings: ClientSettings) -> ConnectionLost:
@@ -20,6 +20,18 @@ def not_made(dialect: DialectFactory, error: Exception) -> PluginError:
     )
     made.__cause__ = error
     return made
+
+
+def was_moved(error: BaseException, session: Session) -> bool:
+    """Return whether a draining peer has refused a stream or a request of that session before it
+    began: then it may go over the next connection, and nothing is lost or repeated.
+    """
+    return (
+        isinstance(error, Rejected)
+        and error.temporary
+        and not error.processed
+        and session.streams.drain.is_peer_draining
+    )
 
 
 def raise_refusal(reason: Exception | None, settings: ClientSettings) -> None:

@@ -52,6 +52,12 @@ NOW: Final = TryAfter(0.0)
 DRAINS: Final = "the server shuts down, and takes no new streams"
 
 
+LOOK_SECONDS: Final = 0.05
+"""Seconds between two looks at a connection to a server that drains:
+it is left when nothing runs on it any more.
+"""
+
+
 def may_reconnect(error: BaseException) -> bool:
     """Return whether a new connection may help: the last one was lost or not made, or the server
     had no room for it.

@@ -28,7 +28,13 @@ from penstock.client import (
 from penstock.guest._blocks import TrioBlock
 from penstock.guest._guest_run import GuestRun
 from penstock.guest._service import Service
-from penstock.runtime import ConnectionTask, OpenConnection, connectable, statistics_of
+from penstock.runtime import (
+    ConnectionTask,
+    OpenConnection,
+    connectable,
+    is_quiet,
+    statistics_of,
+)
 from penstock.runtime import Peer as TrioPeer
 from penstock.session import Session, ignore, own_copy
 from penstock.spi import (
@@ -113,6 +119,11 @@ class GuestConnection:
     async def wait_over(self) -> None:
         """Wait until the connection is over."""
         await self._run.begin(self.endpoint.task.over.wait).result()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing runs, and the transport has taken every byte."""
+        return is_quiet(self.endpoint.task)
 
     def statistics(self) -> PeerStatistics:
         """Return the counts of the connection, and the bytes that it holds now."""

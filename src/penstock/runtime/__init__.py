@@ -20,6 +20,7 @@ from penstock.runtime.connection import (
     Peer,
     RemoteStream,
     connection_of,
+    is_quiet,
     statistics_of,
 )
 from penstock.runtime.server import (
@@ -77,6 +78,7 @@ __all__ = [
     "describe_streams",
     "files_allowed",
     "is_out_of_files",
+    "is_quiet",
     "position_at",
     "raise_open_files",
     "receive",

@@ -138,6 +138,16 @@ class Session:
         """Where the connection is in its life."""
         return self.channel.state
 
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing runs: no stream in either direction, no publisher or handler that has to stop, no
+        byte that waits to be taken.
+        """
+        streams = self.streams
+        return (
+            self.outbox.is_empty and not streams.has_streams() and not streams.stopping_publishers
+        )
+
     def held(self) -> int:
         """Return how many bytes the peer makes this connection hold, its tasks aside: in its
         buffers and in its streams.

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from penstock.api import ConnectionLost, Rejected, Subscriber
-from penstock.runtime.client._reconnecting_peer import ReopenAfterDrain, was_moved
+from penstock.client import was_moved
+from penstock.runtime.client._reconnecting_peer import ReopenAfterDrain
 from penstock.testing import ManualSubscriber
 
 REFUSED = Rejected("draining", processed=False, temporary=True)
@@ -106,4 +107,4 @@ def test_other_errors_end_the_stream() -> None:
         refuse(made[0], error)
         assert subscriber.error is error
         assert peer.waiting == []
-        assert not was_moved(error, peer.connection)
+        assert not was_moved(error, peer.connection.session)

@@ -11,22 +11,17 @@ Rules of this file:
 
 from functools import partial
 from types import TracebackType
-from typing import Any, Final
+from typing import Any
 
 import trio
 
 from penstock.api import ConnectionLost, PenstockError
-from penstock.client import NOW, GiveUp, Reconnector, TryAfter, late
+from penstock.client import LOOK_SECONDS, NOW, GiveUp, Reconnector, TryAfter, late
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._reconnecting_peer import ReconnectingPeer
 from penstock.runtime.connection import ConnectionTask, Peer, is_quiet
 from penstock.session import own_copy
 from penstock.spi import Connection
-
-LOOK_SECONDS: Final = 0.05
-"""Seconds between two looks at a connection to a server that drains:
-it is left when nothing runs on it any more.
-"""
 
 
 class ReconnectingConnection(OpenConnection):

@@ -20,7 +20,7 @@ from typing import Any, cast
 import trio
 
 from penstock.api import Rejected, Subscriber, Subscription, add_demand
-from penstock.client import Reconnector
+from penstock.client import Reconnector, was_moved
 from penstock.core import Relay, Scope
 from penstock.runtime.connection import ConnectionTask, Peer, RemoteOpening, RemoteStream
 from penstock.spi import Registry
@@ -148,7 +148,7 @@ class ReconnectingPeer(Peer):
             try:
                 return await ask(*arguments, **options)
             except Rejected as refused:
-                if not was_moved(refused, connection):
+                if not was_moved(refused, connection.session):
                     raise
 
 
@@ -254,7 +254,7 @@ class _MovingStream(Relay[Any]):
             subscription.cancel()
 
     def on_error(self, error: BaseException, /) -> None:
-        if self._subscriber is not None and was_moved(error, self._connection):
+        if self._subscriber is not None and was_moved(error, self._connection.session):
             # The stream of the old connection is over:
             # a request from now on only adds to `_requested`.
             self._upstream = None
@@ -273,15 +273,3 @@ class _MovingStream(Relay[Any]):
             super().on_error(error)
         elif self._subscriber is not None:  # it may have cancelled between two connections
             self.open()
-
-
-def was_moved(error: BaseException, connection: ConnectionTask) -> bool:
-    """Return whether a draining peer has refused a stream
-    or a request of `connection` before it began.
-    """
-    return (
-        isinstance(error, Rejected)
-        and error.temporary
-        and not error.processed
-        and connection.session.streams.drain.is_peer_draining
-    )

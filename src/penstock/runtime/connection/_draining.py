@@ -22,10 +22,6 @@ def drain_connection(connection: ConnectionTask, until: float) -> None:
 
 
 def is_quiet(connection: ConnectionTask) -> bool:
-    """Return whether nothing runs: no stream in either direction, no publisher or handler that
-    has to stop, no byte that waits.
-    """
-    streams, outbox = connection.session.streams, connection.session.outbox
+    """Return whether nothing runs, and the transport has taken every byte."""
     # The last answer may be among the bytes that the transport has not taken.
-    is_sent = outbox.is_empty and not connection.requests.batcher.writer.in_flight
-    return is_sent and not streams.has_streams() and not streams.stopping_publishers
+    return connection.session.is_quiet and not connection.requests.batcher.writer.in_flight
