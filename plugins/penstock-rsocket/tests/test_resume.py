@@ -334,6 +334,19 @@ async def test_a_question_that_does_not_fit_is_rejected(
         assert await raw.all() == [Error(stream_id=0, code=ErrorCode.REJECTED_RESUME, data=reason)]
 
 
+async def test_a_version_the_wrong_way_round_is_that_of_rsocket_js(autojump_clock: Clock) -> None:
+    """rsocket-js 1.0.0-alpha.3 writes 0.1 into its RESUME for 1.0: it goes on."""
+    question = Resume(major=0, minor=1, token=TOKEN, received=0, first_kept=0)
+    async with served() as (_, nursery):
+        lost = await connect_raw(nursery, RESUMABLE)
+        await lost.send(Keepalive(respond=True))
+        await lost.next(keepalives=True)
+        await lost.close()
+        raw = await connect_raw(nursery, question)
+        assert await raw.next() == ResumeOk(received=0)
+        await raw.close()
+
+
 async def test_a_server_without_resume_rejects_both_frames(autojump_clock: Clock) -> None:
     """The SETUP with a token, and the RESUME, each with its code."""
     async with served(resume=False) as (_, nursery):

@@ -309,7 +309,8 @@ class ReceivedFrames:
         self._dialect.is_resuming = True
         asked = codec.read_resume(flags, body)
         takeover = self._dialect.takeover
-        if takeover is None or asked.major != MAJOR:
+        # rsocket-js 1.0.0-alpha.3 writes the two halves of the version the wrong way round.
+        if takeover is None or MAJOR not in (asked.major, asked.minor):
             raise ProtocolError("this side resumes no connection", reason=NOT_RESUMED)
         takeover.said, takeover.kept = (asked.token, asked.received), asked.first_kept
         takeover.send_position = self._dialect.send_resume_ok
