@@ -66,6 +66,11 @@ def test_a_reason_with_a_parameter_is_found_by_its_token() -> None:
     assert connection_reason("limit:na") is None
 
 
+def test_a_sentence_that_begins_like_a_token_is_not_explained() -> None:
+    """rsocket-java refuses a SETUP with this text: there was no lost connection."""
+    assert explain_connection_end("resume not supported") == "'resume not supported'"
+
+
 @pytest.mark.parametrize(
     "reason", [*CONNECTION_REASONS, *STREAM_REASONS], ids=lambda reason: reason.token or "none"
 )

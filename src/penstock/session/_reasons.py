@@ -483,7 +483,12 @@ SHOWN_CHARACTERS: Final = 200
 def connection_reason(text: str) -> Reason | None:
     """Return the row for the reason of a goodbye, or None if penstock sends no such reason."""
     # The whole text first: a token never contains a blank, but a parameter may look like a token.
-    return _OF_CONNECTIONS.get(text) or _OF_CONNECTIONS.get(text.partition(" ")[0])
+    if reason := _OF_CONNECTIONS.get(text):
+        return reason
+    reason = _OF_CONNECTIONS.get(text.partition(" ")[0])
+    # Other implementations write sentences. One that begins like a token, such as "resume not
+    # supported" of rsocket-java, is not that token.
+    return reason if reason is not None and reason.parameter else None
 
 
 def explain_own(token: str) -> str:
