@@ -181,4 +181,4 @@ def test_the_other_commands_work_without_the_kit() -> None:
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANGS_AFTER
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "check a server of RS.io or ReactiveSocket from outside" in done.stdout
+    assert "check a server, or an RSocket client, from outside" in done.stdout

@@ -45,7 +45,7 @@ COMMANDS: Final = MappingProxyType(
         "log": "check, export, salvage or back up the file of a log",
         "record": "run a program and record the signals of its streams",
         "bench": "measure elements per second on this machine",
-        "tck": "check a server of RS.io or ReactiveSocket from outside",
+        "tck": "check a server, or an RSocket client, from outside",
     }
 )
 """Penstock's own commands, each with a line of help. Each is a module of this package.

@@ -4,7 +4,9 @@
 Each requirement is reported as pass, FAIL or not supported, with the sentence of the specification,
 its line, and the observation.
 The server must offer some publishers: `examples/conformance_service.py` is a service that has all
-of them. If yours lacks one, name it with --without. The exit status is 1 if a requirement failed,
+of them. If yours lacks one, name it with --without. With --client the command listens at the URL,
+and checks the client that connects: it must do the tasks of docs/how-to/check-a-peer.md. The exit
+status is 1 if a requirement failed,
 and 2 if the command cannot be run as given.
 """
 

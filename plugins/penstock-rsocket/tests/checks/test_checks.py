@@ -5,6 +5,7 @@ that are listed for it.
 import importlib.util
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -12,7 +13,16 @@ import pytest
 from _faults import FAULTS
 from _scripted import QUICK, check_script, not_passed
 from penstock_rsocket.checks import TABLE
-from penstock_tck.wire import OFFERS, Level, Result, Target, Verdict, check_target, requirements
+from penstock_tck.wire import (
+    OFFERS,
+    Level,
+    Requirement,
+    Result,
+    Target,
+    Verdict,
+    check_target,
+    requirements,
+)
 
 from penstock import serve
 from penstock.spi import build_registry
@@ -101,23 +111,25 @@ def test_the_kit_finds_the_table_by_its_entry_point() -> None:
 
 
 def test_rows_name_sections_and_say_what_they_read() -> None:
-    """The names differ, the offers that a row needs exist, and a row with the level MUST has the
-    word in its sentence.
+    """The names of a table differ, the offers that a row needs exist, and a row with the level MUST
+    has the word in its sentence.
     """
-    assert len({row.name for row in TABLE.rows}) == len(TABLE.rows)
+    for rows in (TABLE.rows, TABLE.clients):
+        assert len({row.name for row in rows}) == len(rows)
+    every = (*TABLE.rows, *TABLE.clients)
     assert [
         row.name
-        for row in TABLE.rows
+        for row in every
         if len(row.reading) < 15 or not set(row.needs) <= set(OFFERS) or not row.section
     ] == []
     assert [
         row.name
-        for row in TABLE.rows
+        for row in every
         if row.level is Level.MUST and not re.search(r"MUST|are for streams", row.sentence)
     ] == []
 
 
-def _table() -> str:
+def _table(rows: Sequence[Requirement]) -> str:
     def cell(text: str) -> str:
         return text.replace("|", "\\|").replace("*", "\\*").replace("__", "").replace("<", "&lt;")
 
@@ -126,7 +138,7 @@ def _table() -> str:
             f"| `{row.name}` | {row.section} | {row.level.value} | {cell(row.sentence)} | "
             f"{cell(row.reading)} |"
         )
-        for row in TABLE.rows
+        for row in rows
     ]
     return "\n".join(
         [
@@ -140,13 +152,16 @@ def _table() -> str:
     )
 
 
-def test_the_page_shows_the_table() -> None:
+@pytest.mark.parametrize("name", ["rsocket", "rsocket clients"])
+def test_the_page_shows_the_table(name: str) -> None:
     """Word for word. With PENSTOCK_WRITE_OUT set, the test writes the table to the page; read
     the difference before you commit it.
     """
     text = PAGE.read_text(encoding="utf-8")
-    wanted = f"<!-- rsocket -->\n\n{_table()}\n\n<!-- end -->"
+    rows = TABLE.rows if name == "rsocket" else TABLE.clients
+    wanted = f"<!-- {name} -->\n\n{_table(rows)}\n\n<!-- end -->"
     if "PENSTOCK_WRITE_OUT" in os.environ:
-        text = re.sub(r"<!-- rsocket -->.*?<!-- end -->", lambda _: wanted, text, flags=re.DOTALL)
+        place = rf"<!-- {name} -->.*?<!-- end -->"
+        text = re.sub(place, lambda _: wanted, text, flags=re.DOTALL)
         PAGE.write_text(text, encoding="utf-8")
     assert wanted in text

@@ -1,5 +1,6 @@
 """Checks of an RS.io or ReactiveSocket server from outside: a table of requirements, and a check
-for each that sends raw bytes.
+for each that sends raw bytes. Clients can be checked as well, if the table of their protocol has
+requirements for them.
 
 The checks import only `penstock.api` and `penstock.spi`, to open connections. They do not use the
 codecs and the session of penstock, because these are under test. A plugin with a protocol of its
@@ -16,6 +17,7 @@ from penstock_tck.wire._recording_peer import RecordingPeer
 from penstock_tck.wire._report import as_json, as_text, summary
 from penstock_tck.wire._requirement import Check, Level, Requirement, Table, join_tables
 from penstock_tck.wire._run import check_target, requirements
+from penstock_tck.wire._run_client import check_client
 from penstock_tck.wire._scripted_server import Script, scripted_server
 from penstock_tck.wire._target import OFFERS, PRIVATE_TEXT, SLOW_ATTEMPTS, Target
 from penstock_tck.wire._verdict import NotSupported, Result, Verdict, fail, verify
@@ -44,6 +46,7 @@ __all__ = [
     "add_arguments",
     "as_json",
     "as_text",
+    "check_client",
     "check_target",
     "fail",
     "join_tables",

@@ -21,6 +21,7 @@ from penstock_tck.wire._gate import Gate, read_known
 from penstock_tck.wire._report import as_json, as_text, lacking, summary
 from penstock_tck.wire._requirement import Requirement
 from penstock_tck.wire._run import check_target
+from penstock_tck.wire._run_client import check_client
 from penstock_tck.wire._target import OFFERS, Target
 from penstock_tck.wire._verdict import Result
 from penstock_tck.wire._wire_table import table_for
@@ -37,6 +38,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
             "the server: tcp://127.0.0.1:7000, reactivesocket+tcp://127.0.0.1:7000, "
             "http://127.0.0.1:7002, …"
         ),
+    )
+    command.add_argument(
+        "--client",
+        action="store_true",
+        help="listen at the URL, and check the client that connects (RSocket)",
     )
     command.add_argument("--json", metavar="FILE", help="also write the results to this file")
     command.add_argument(
@@ -55,23 +61,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--list", action="store_true", help="list the requirements; do not connect"
     )
-    command.add_argument(
-        "--quiet-for",
-        metavar="SECONDS",
-        type=float,
-        default=DEFAULTS["quiet"],
-        help=(
-            "after this long without input, assume that nothing more will come (default: "
-            "%(default)s)"
-        ),
-    )
-    command.add_argument(
-        "--patience",
-        metavar="SECONDS",
-        type=float,
-        default=DEFAULTS["patience"],
-        help="how long to wait for an expected message (default: %(default)s)",
-    )
+    _add_times(command)
     offers = command.add_argument_group(
         "what the server offers: names of publishers, or data of requests"
     )
@@ -98,6 +88,26 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_times(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--quiet-for",
+        metavar="SECONDS",
+        type=float,
+        default=DEFAULTS["quiet"],
+        help=(
+            "after this long without input, assume that nothing more will come (default: "
+            "%(default)s)"
+        ),
+    )
+    command.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=float,
+        default=DEFAULTS["patience"],
+        help="how long to wait for an expected message (default: %(default)s)",
+    )
+
+
 def _add_gate(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--known-failures",
@@ -120,14 +130,16 @@ async def run_command(
     transport: TransportOptions,
     transports: Collection[str] | None = None,
 ) -> int:
-    """Check the server, print one block per requirement, and return the exit status: 1 if a
-    failure counts, or if the target lacks a publisher that `--without` does not name; else 0.
+    """Check the server, or the client, print one block per requirement, and return the exit status:
+    1 if a failure counts, or if the target lacks a publisher that `--without` does not name; else
+    0.
 
     `transports` are the names of the transports that the URL may use; None permits all.
     Raises UsageError if the options contradict each other, or if the URL uses another transport.
-    Raises ConnectionLost if the server cannot be reached. Checkpoints.
+    Raises ConnectionLost if the server cannot be reached, or no client connects. Checkpoints.
     """
-    table = table_for(parse_url(options.url)).rows
+    found = table_for(parse_url(options.url))
+    table = found.clients if options.client else found.rows
     if options.list:
         sys.stdout.write(
             "".join(
@@ -147,20 +159,36 @@ async def run_command(
     )
     width = shutil.get_terminal_size((120, 24)).columns
 
-    def print_result(requirement: Requirement, result: Result) -> None:
-        sys.stdout.write(f"{as_text(requirement, result, width=width)}\n")
+    def print_line(text: str) -> None:
         # A whole run takes minutes; each row should appear when its check has ended.
+        sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
 
-    results = await check_target(
-        options.url,
-        target,
-        only=options.only,
-        encoding=options.encoding,
-        options=transport,
-        transports=transports,
-        on_result=print_result,
-    )
+    def print_result(requirement: Requirement, result: Result) -> None:
+        print_line(as_text(requirement, result, width=width))
+
+    if options.client:
+        if options.encoding:
+            raise UsageError("--encoding is for servers; leave it out with --client")
+        results = await check_client(
+            options.url,
+            target,
+            only=options.only,
+            options=transport,
+            transports=transports,
+            on_listening=lambda url: print_line(f"A client may connect to {url}."),
+            on_result=print_result,
+        )
+    else:
+        results = await check_target(
+            options.url,
+            target,
+            only=options.only,
+            encoding=options.encoding,
+            options=transport,
+            transports=transports,
+            on_result=print_result,
+        )
     sys.stdout.write(f"{summary(results)}\n")
     has_passed, excused = gate.judge(table, results)
     sys.stdout.write(excused)

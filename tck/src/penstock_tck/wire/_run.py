@@ -75,12 +75,7 @@ async def check_target(  # noqa: PLR0913 (each says one thing of the run, and ha
         )
     table = table_for(parsed) if table is None else table
     rows = table.rows
-    unknown = set(only) - {row.name for row in rows}
-    if unknown:
-        raise UsageError(
-            f"there is no requirement {', '.join(sorted(unknown))}; there are: "
-            f"{', '.join(row.name for row in rows)}"
-        )
+    picked = chosen(rows, only)
     form = _form(parsed, encoding)
     target = target or Target()
     registry = build_registry() if registry is None else registry
@@ -102,12 +97,22 @@ async def check_target(  # noqa: PLR0913 (each says one thing of the run, and ha
     await _require_reachable(make_context)
     publishers = MissingPublishers(target, make_context, table.refusal)
     results = []
-    for row in rows:
-        if not only or row.name in only:
-            result = await _check_needs(row, target, make_context, publishers)
-            on_result(row, result)
-            results.append(result)
+    for row in picked:
+        result = await _check_needs(row, target, make_context, publishers)
+        on_result(row, result)
+        results.append(result)
     return results
+
+
+def chosen(rows: Sequence[Requirement], only: Collection[str]) -> list[Requirement]:
+    """Return the requirements that `only` names, all if it names none. Raises UsageError."""
+    unknown = set(only) - {row.name for row in rows}
+    if unknown:
+        raise UsageError(
+            f"there is no requirement {', '.join(sorted(unknown))}; there are: "
+            f"{', '.join(row.name for row in rows)}"
+        )
+    return [row for row in rows if not only or row.name in only]
 
 
 def _form(url: Url, encoding: str | None) -> Form | None:
@@ -175,7 +180,7 @@ async def _check_needs(
         lacking = "; ".join(f"the target has no {name!r}: {OFFERS[name]}" for name in declared)
         return Result(name=row.name, verdict=Verdict.NOT_SUPPORTED, seen=lacking)
     # Without the check if it is known to lack one: each wait for it would take `patience`.
-    result = None if publishers.known(row.needs) else await _check_row(row, target, make_context)
+    result = None if publishers.known(row.needs) else await check_row(row, target, make_context)
     if result is not None and result.verdict is not Verdict.FAIL:
         return result
     missing = await publishers.find(row.needs)
@@ -189,7 +194,8 @@ async def _check_needs(
     )
 
 
-async def _check_row(row: Requirement, target: Target, make_context: MakeContext) -> Result:
+async def check_row(row: Requirement, target: Target, make_context: MakeContext) -> Result:
+    """Run the check of one requirement, with its deadline, and close what it has opened."""
     seconds = ROW_PATIENCE_FACTOR * target.patience
     # The result if `move_on_after` cancels the check. A single wait ends earlier;
     # many waits may add up to this time.

@@ -30,10 +30,16 @@ DEFAULT: Final = "rsio"
 
 @attrs.frozen(kw_only=True)
 class WireTable:
-    """The requirements that a server at a URL must keep."""
+    """The requirements that a server at a URL must keep, and those for clients."""
 
     rows: Sequence[Requirement]
     """The requirements, in the order in which they are checked."""
+
+    clients: Sequence[Requirement] = ()
+    """The requirements for clients, in the order in which they are checked. Where a server has
+    offers, a client does what the check tells it on the connection. Empty: clients cannot be
+    checked.
+    """
 
     schemes: tuple[str, ...] = ()
     """The schemes of the URLs that the table is for: ``("http", "https")``."""

@@ -92,6 +92,8 @@ UNBOUNDED: Final = 2**31 - 1
 
 HEADER: Final = 6
 COMPOSITE: Final = b"message/x.rsocket.composite-metadata.v0"
+ROUTE: Final = 0xFE
+"""The number of the MIME type of routes, in one byte."""
 OCTETS: Final = b"application/octet-stream"
 SHOWN: Final = 80
 
@@ -123,11 +125,34 @@ class Frame:
         return int.from_bytes(self.body[:4])
 
     @property
+    def metadata(self) -> bytes:
+        """The metadata of a request or a PAYLOAD; empty without any."""
+        start = self._start
+        size = int.from_bytes(self.body[start : start + 3]) if self.flags & M else 0
+        return self.body[start + 3 : start + 3 + size]
+
+    @property
     def data(self) -> bytes:
-        """The data of a PAYLOAD, without its metadata."""
-        if not self.flags & M:
-            return self.body
-        return self.body[3 + int.from_bytes(self.body[:3]) :]
+        """The data of a request or a PAYLOAD, without the metadata."""
+        return self.body[self._start + (3 + len(self.metadata) if self.flags & M else 0) :]
+
+    @property
+    def route(self) -> str | None:
+        """The first tag of the route in composite metadata; None without one."""
+        left = self.metadata
+        while left:
+            named = 1 if left[0] & 0x80 else 2 + left[0]
+            end = named + 3 + int.from_bytes(left[named : named + 3])
+            content = left[named + 3 : end]
+            if left[0] == ROUTE:
+                return content[1 : 1 + content[0]].decode(errors="replace")
+            left = left[end:]
+        return None
+
+    @property
+    def _start(self) -> int:
+        # A demand comes first.
+        return 4 if self.type in WITH_DEMAND else 0
 
 
 def encode(kind: int, stream: int, body: bytes = b"", *, flags: int = 0) -> bytes:
@@ -153,7 +178,7 @@ def with_metadata(metadata: bytes, data: bytes = b"") -> bytes:
 def route(name: str) -> bytes:
     """Return composite metadata whose one entry is a route."""
     tag = bytes([len(name.encode())]) + name.encode()
-    return b"\xfe" + len(tag).to_bytes(3) + tag
+    return bytes([ROUTE]) + len(tag).to_bytes(3) + tag
 
 
 def setup_body(

@@ -1,4 +1,4 @@
-"""The table, and the question whether a server has a route."""
+"""The tables for servers and clients, and the question whether a server has a route."""
 
 from typing import Final
 
@@ -6,6 +6,8 @@ from penstock_tck.wire import CheckContext, WireTable, join_tables
 
 from penstock_rsocket.checks import _frames as rs
 from penstock_rsocket.checks._channel_rows import CHANNELS
+from penstock_rsocket.checks._client_setup_rows import CLIENT_SETUPS
+from penstock_rsocket.checks._client_stream_rows import CLIENT_STREAMS
 from penstock_rsocket.checks._demand_rows import DEMAND
 from penstock_rsocket.checks._fragment_rows import FRAGMENTS
 from penstock_rsocket.checks._frame_rows import FRAMES
@@ -35,5 +37,6 @@ async def _refusal(context: CheckContext, offer: str, name: str) -> str | None:
 
 TABLE: Final = WireTable(
     rows=join_tables(SETUPS, KEEPALIVES, STREAMS, DEMAND, CHANNELS, FRAGMENTS, FRAMES),
+    clients=join_tables(CLIENT_SETUPS, CLIENT_STREAMS),
     refusal=_refusal,
 )
