@@ -52,7 +52,7 @@ class Peers:
 def built(*, short: bool) -> Iterator[Peers]:
     """Yield the peers. What is built for them goes into a folder that is removed."""
     python = [sys.executable, str(HERE / "_python_peer.py")]
-    asked = [Peer("rsocket-py", role, "tcp", python, (*COMMON, "leases")) for role, _ in KINDS[:2]]
+    asked = [Peer("rsocket-py", *kind, python, (*COMMON, "leases")) for kind in KINDS]
     if short:
         yield Peers(asked, [])
         return

@@ -1,17 +1,20 @@
-"""rsocket-py as a server and as a client: ``_python_peer.py server tcp``, ``lease-server tcp``,
-``client tcp PORT``.
+"""rsocket-py as a server and as a client: ``_python_peer.py server SCHEME``, ``lease-server
+SCHEME``, ``client SCHEME PORT``. A scheme is ``tcp`` or ``ws``.
 
 A server prints its port. A client prints a line for each row: its name, and ``ok`` or what went
 wrong. The rows and the routes are those of `__main__.py`.
 """
 
 import asyncio
+import itertools
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import websockets
 from reactivestreams.publisher import DefaultPublisher
 from reactivestreams.subscriber import DefaultSubscriber
 from reactivestreams.subscription import DefaultSubscription
@@ -27,6 +30,10 @@ from rsocket.rsocket_client import RSocketClient
 from rsocket.rsocket_server import RSocketServer
 from rsocket.streams.stream_from_async_generator import StreamFromAsyncGenerator
 from rsocket.transports.tcp import TransportTCP
+from rsocket.transports.transport import Transport
+from rsocket.transports.websockets_transport import WebsocketsTransport
+
+DEMANDS = (1, 7, 2, 30)
 
 
 def route_of(payload: Payload) -> str:
@@ -134,16 +141,27 @@ class Leases(LeasePublisher):
             await asyncio.sleep(1)
 
 
-async def serve(*, leases: bool) -> None:
-    def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve(scheme: str, *, leases: bool) -> None:
+    def session(transport: Transport) -> None:
         RSocketServer(
-            TransportTCP(reader, writer),
+            transport,
             handler_factory=Handler,
             lease_publisher=Leases() if leases else None,
         )
 
-    server = await asyncio.start_server(session, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    async def over_websocket(websocket: Any) -> None:
+        transport = WebsocketsTransport()
+        session(transport)
+        await transport.handler(websocket)
+
+    server: Any = (
+        await websockets.serve(over_websocket, "127.0.0.1", 0, max_size=None)
+        if scheme == "ws"
+        else await asyncio.start_server(
+            lambda reader, writer: session(TransportTCP(reader, writer)), "127.0.0.1", 0
+        )
+    )
+    print(next(iter(server.sockets)).getsockname()[1], flush=True)
     async with server:
         await server.serve_forever()
 
@@ -152,11 +170,50 @@ def named(name: str, data: bytes = b"") -> Payload:
     return Payload(data, composite(route(name)))
 
 
+class Unevenly(DefaultSubscriber):
+    """Reads with demands of different sizes, each when the last one is used up, and cancels after
+    `most` elements.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.got: list[bytes] = []
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._most = most
+        self._demands = itertools.cycle(DEMANDS)
+        self._left = next(self._demands)
+        self._source: Any = None
+
+    def on_subscribe(self, subscription: Any) -> None:
+        self._source = subscription
+
+    def on_next(self, value: Payload, is_complete: bool = False) -> None:
+        if not self._left:
+            self.over.set_exception(RuntimeError("an element without demand"))
+            return
+        self._left -= 1
+        self.got.append(bytes(value.data))
+        if is_complete:
+            self.over.set_result(None)
+        elif len(self.got) == self._most:
+            self._source.cancel()
+            self.over.set_result(None)
+        elif not self._left:
+            self._left = next(self._demands)
+            self._source.request(self._left)
+
+    def on_complete(self) -> None:
+        self.over.set_result(None)
+
+    def on_error(self, exception: Exception) -> None:
+        self.over.set_exception(exception)
+
+
 class Checks:
     """The checks of a server, one for each row."""
 
-    def __init__(self, peer: AwaitableRSocket) -> None:
-        self.peer = peer
+    def __init__(self, client: RSocketClient) -> None:
+        self.client = client
+        self.peer = AwaitableRSocket(client)
 
     async def echo(self) -> bool:
         return bytes((await self.peer.request_response(named("echo", b"x"))).data) == b"x"
@@ -180,8 +237,19 @@ class Checks:
         return False
 
     async def stream(self) -> bool:
-        got = await self.peer.request_stream(named("count/2000"), limit_rate=7)
-        return [bytes(each.data) for each in got] == [b"%d" % n for n in range(2000)]
+        got = await self._read("count/2000")
+        return got == [b"%d" % n for n in range(2000)]
+
+    async def cancel(self) -> bool:
+        got = await self._read("count/100000", most=5)
+        return len(got) == 5 and await self.echo()
+
+    async def _read(self, name: str, most: int = sys.maxsize) -> list[bytes]:
+        reading = Unevenly(most)
+        stream = self.client.request_stream(named(name)).initial_request_n(DEMANDS[0])
+        stream.subscribe(reading)
+        await reading.over
+        return reading.got
 
     async def channel(self) -> bool:
         async def numbers() -> AsyncIterator[tuple[Payload, bool]]:
@@ -194,38 +262,52 @@ class Checks:
         return [bytes(each.data) for each in got] == [b"%d" % n * 2 for n in range(50)]
 
 
-async def client_of(port: int, *, honor_lease: bool = False) -> RSocketClient:
-    connection = await asyncio.open_connection("127.0.0.1", port)
-    return RSocketClient(
-        single_transport_provider(TransportTCP(*connection)),
-        metadata_encoding=WellKnownMimeTypes.MESSAGE_RSOCKET_COMPOSITE_METADATA,
-        data_encoding=WellKnownMimeTypes.APPLICATION_OCTET_STREAM,
-        setup_payload=Payload(b"hi", composite(authenticate_bearer("token"))),
-        keep_alive_period=timedelta(seconds=2),
-        fragment_size_bytes=4096,
-        honor_lease=honor_lease,
-    )
+@asynccontextmanager
+async def client_of(
+    scheme: str, port: int, *, honor_lease: bool = False
+) -> AsyncIterator[RSocketClient]:
+    async with AsyncExitStack() as stack:
+        transport: Any
+        if scheme == "ws":
+            url = f"ws://127.0.0.1:{port}"
+            websocket = await stack.enter_async_context(websockets.connect(url, max_size=None))
+            transport = WebsocketsTransport()
+            carrying = asyncio.create_task(transport.handler(websocket))
+            stack.callback(carrying.cancel)
+        else:
+            transport = TransportTCP(*await asyncio.open_connection("127.0.0.1", port))
+        client = RSocketClient(
+            single_transport_provider(transport),
+            metadata_encoding=WellKnownMimeTypes.MESSAGE_RSOCKET_COMPOSITE_METADATA,
+            data_encoding=WellKnownMimeTypes.APPLICATION_OCTET_STREAM,
+            setup_payload=Payload(b"hi", composite(authenticate_bearer("token"))),
+            keep_alive_period=timedelta(seconds=2),
+            fragment_size_bytes=4096,
+            honor_lease=honor_lease,
+        )
+        yield await stack.enter_async_context(client)
 
 
-async def ask_with_leases(port: int) -> bool:
+async def ask_with_leases(scheme: str, port: int) -> bool:
     """Ask more at once than penstock permits before it renews the lease."""
-    async with await client_of(port, honor_lease=True) as client:
+    async with client_of(scheme, port, honor_lease=True) as client:
         peer = AwaitableRSocket(client)
         asked = (peer.request_response(named("echo", b"%d" % n)) for n in range(40))
         return len(await asyncio.gather(*asked)) == 40
 
 
-async def ask(port: int) -> None:
-    async with await client_of(port) as client:
-        checks = Checks(AwaitableRSocket(client))
+async def ask(scheme: str, port: int) -> None:
+    async with client_of(scheme, port) as client:
+        checks = Checks(client)
         rows: dict[str, Callable[[], Awaitable[bool]]] = {
             "request-response": checks.echo,
             "fragments": checks.fragments,
             "error": checks.error,
             "fire-and-forget": checks.message,
             "stream": checks.stream,
+            "cancel": checks.cancel,
             "channel": checks.channel,
-            "leases": partial(ask_with_leases, port),
+            "leases": partial(ask_with_leases, scheme, port),
         }
         for name, row in rows.items():
             try:
@@ -236,5 +318,9 @@ async def ask(port: int) -> None:
 
 
 if __name__ == "__main__":
-    role = sys.argv[1]
-    asyncio.run(ask(int(sys.argv[3])) if role == "client" else serve(leases=role == "lease-server"))
+    role, scheme = sys.argv[1:3]
+    asyncio.run(
+        ask(scheme, int(sys.argv[3]))
+        if role == "client"
+        else serve(scheme, leases=role == "lease-server")
+    )
