@@ -1,5 +1,7 @@
 """Opening the files of a log: one writer, a new file, a file that was begun."""
 
+import gc
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -8,9 +10,11 @@ from pathlib import Path
 import pytest
 import trio
 
+from penstock import collect
 from penstock.api import LogDamaged, LogError, LogLocked, UsageError
 from penstock.logs import DiskLog
 from penstock.logs._disk_files import beside, mark_made, take_lock, was_made
+from penstock.logs._disk_store import DiskStore
 from tests._real_time import HANGS_AFTER
 from tests.logs._opening import PLENTY
 
@@ -172,3 +176,85 @@ def test_the_lock_is_an_exclusive_transaction(tmp_path: Path) -> None:
 async def _open(path: Path) -> None:
     async with DiskLog(path, retention=PLENTY):
         pass
+
+
+_FEW_FILES = """
+import os, resource, sqlite3, sys
+import trio
+from penstock import DiskLog, Retention
+from penstock.api import LogDamaged, LogError
+
+async def open_it(path):
+    async with DiskLog(path, retention=Retention(max_count=100)) as log:
+        return log.latest()["0"]
+
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+trio.run(trio.to_thread.run_sync, int)  # its files are open
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+outcomes = []
+for free in range(14):
+    held = []
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    for file in held[:free]:
+        os.close(file)
+    try:
+        outcomes.append(trio.run(open_it, sys.argv[1]))
+    except (LogError, OSError) as error:
+        assert not isinstance(error, LogDamaged), (free, error)
+    for file in held[free:]:
+        os.close(file)
+outcomes.append(trio.run(open_it, sys.argv[1]))
+print(outcomes[0], len(outcomes) < 14)
+"""
+
+
+@pytest.mark.parametrize("was_closed", [True, False], ids=["closed", "crashed"])
+async def test_an_opening_that_fails_for_lack_of_files_changes_nothing(
+    tmp_path: Path, *, was_closed: bool
+) -> None:
+    """It once deleted PATH-wal and left the mark that the log is open: from then on the log was
+    called damaged.
+    """
+    async with DiskLog(tmp_path / "open.log", retention=PLENTY) as log:
+        await log.append([b"first", b"second"])
+        for ending in ("", "-wal", "-lock"):
+            shutil.copy(tmp_path / f"open.log{ending}", tmp_path / f"orders.log{ending}")
+    path = tmp_path / ("open.log" if was_closed else "orders.log")
+    assert _open_with_few_files(path) == "2 True"
+
+
+def _open_with_few_files(path: Path) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-c", _FEW_FILES, path],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER,
+        check=False,
+    )
+    return ended.stdout.strip() or ended.stderr
+
+
+async def test_a_log_that_cannot_be_marked_as_closed_keeps_its_newest_elements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk the mark fails. PATH-wal stays, and the next opening reads it: without it the
+    log was called damaged.
+    """
+    path = tmp_path / "orders.log"
+
+    def fail(_: DiskStore, *, is_open: bool) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async with DiskLog(path, retention=PLENTY) as log:
+        await log.append([b"first"])
+        monkeypatch.setattr(DiskStore, "mark", fail)
+    monkeypatch.undo()
+    gc.collect()
+    assert beside(path, "-wal").stat().st_size > 0
+    async with DiskLog(path, retention=PLENTY) as log:
+        assert await collect(log.source(stop="latest")) == [b"first"]
+    assert not beside(path, "-wal").exists()

@@ -95,7 +95,8 @@ def _loaded(path: Path) -> tuple[DiskStore, int]:
         steps[0] += 1
         return 0
 
-    connection = open_file(path, accept_loss=False)
+    connection, reader = open_file(path, accept_loss=False)
+    reader.close()
     connection.set_progress_handler(count, 100)
     store = DiskStore(connection, path, PLENTY, lambda: 1.0)
     store.load(())
@@ -106,7 +107,7 @@ def _loaded(path: Path) -> tuple[DiskStore, int]:
 def _log(path: Path, groups: int) -> None:
     """Write a log with groups of one element each, that was not closed."""
     opened = path.with_name(f"open {path.name}")
-    connection = open_file(opened, accept_loss=False)
+    connection, reader = open_file(opened, accept_loss=False)
     store = DiskStore(connection, opened, PLENTY, lambda: 1.0)
     store.load(["0"])
     store.mark(is_open=True)
@@ -117,6 +118,7 @@ def _log(path: Path, groups: int) -> None:
     for ending in ("", "-wal"):
         shutil.copy(f"{opened}{ending}", f"{path}{ending}")
     connection.close()
+    reader.close()
 
 
 def test_opening_does_not_read_all_groups(tmp_path: Path) -> None:
@@ -128,6 +130,7 @@ def test_opening_does_not_read_all_groups(tmp_path: Path) -> None:
     store._connection.close()
     store, after_crash = _loaded(tmp_path / "long.log")
     assert store.states[0].latest == 5_900
+    store.mark(is_open=False)
     store.close()
     store, after_close = _loaded(tmp_path / "long.log")
     store.close()

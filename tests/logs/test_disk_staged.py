@@ -14,7 +14,7 @@ from tests.logs._opening import PLENTY
 
 
 def _store(path: Path, retention: Retention = PLENTY) -> DiskStore:
-    store = DiskStore(open_file(path, accept_loss=False), path, retention, lambda: 1.0)
+    store = DiskStore(open_file(path, accept_loss=False)[0], path, retention, lambda: 1.0)
     store.load(["0", "1"])
     store.mark(is_open=True)
     return store

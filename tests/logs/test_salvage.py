@@ -42,7 +42,8 @@ def _made(path: Path, chance: random.Random) -> tuple[Elements, bool]:
     closed.
     """
     opened = path.with_name("open.log")
-    connection = open_file(opened, accept_loss=False)
+    connection, reader = open_file(opened, accept_loss=False)
+    reader.close()
     retention = chance.choice(
         (PLENTY, Retention(max_count=120), Retention(max_count=200, acknowledged=True))
     )
@@ -65,6 +66,7 @@ def _made(path: Path, chance: random.Random) -> tuple[Elements, bool]:
             store.care()
     is_closed = chance.random() < 0.5
     if is_closed:
+        store.mark(is_open=False)
         store.close()
         shutil.move(opened, path)
     else:

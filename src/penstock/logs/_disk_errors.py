@@ -13,8 +13,11 @@ FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)
 bytes in its message, and Python cannot decode that.
 """
 
-_READING: Final = "this program must be allowed to read its files"
-_WRITING: Final = "its folder must exist, and this program must be allowed to write there"
+_READING: Final = "this program must be allowed to read its files, and to open as many (ulimit -n)"
+_WRITING: Final = (
+    "its folder must exist, and this program must be allowed to write there, and to open some six "
+    "files more (ulimit -n)"
+)
 
 _MARGIN: Final = 1_048_576
 """Bytes beside those of PATH-wal: for PATH-shm and for what is written when a log is opened."""

@@ -18,6 +18,7 @@ from typing import Final
 
 from penstock.api import LogDamaged, LogError
 from penstock.logs._disk_errors import explain
+from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_store import APPLICATION_ID, FORMAT, create_tables, upgrade
 
 CHECKPOINT_PAGES: Final = 1_000
@@ -69,14 +70,22 @@ def mark_made(lock: sqlite3.Connection) -> None:
         lock.execute("COMMIT")
 
 
-def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
-    """Return the connection that writes to the log at `path`, after the checks of its files.
-    The lock is held.
+def open_file(path: Path, *, accept_loss: bool) -> tuple[sqlite3.Connection, DiskReader]:
+    """Return the connection that writes to the log at `path`, after the checks of its files, and a
+    reader. The lock is held.
     """
     # Asked before the first statement, which makes PATH-wal if it is missing.
     had_wal = size_of(beside(path, "-wal")) >= WAL_HEADER
     is_new = not path.exists()
-    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    # First, and closed last: if anything fails, PATH-wal stays. SQLite would delete it with the
+    # last connection that writes.
+    reader = DiskReader.of(path) if had_wal else None
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    except BaseException:
+        if reader is not None:
+            reader.close()
+        raise
     try:
         if is_new or _is_empty(connection, path):
             create_tables(connection)
@@ -85,6 +94,7 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
         check_version(connection, path)
         check_opened(connection, path, had_wal=had_wal or accept_loss)
         _use_wal(connection, path)
+        reader = reader or DiskReader.of(path)
         upgrade(connection)
         # NORMAL, which is usual with WAL, syncs at checkpoints only: a crash of the machine could
         # lose commits that `append` returned for.
@@ -95,8 +105,10 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
         connection.execute("PRAGMA secure_delete = OFF")
     except BaseException:
         connection.close()
+        if reader is not None:
+            reader.close()
         raise
-    return connection
+    return connection, reader
 
 
 def _use_wal(connection: sqlite3.Connection, path: Path) -> None:

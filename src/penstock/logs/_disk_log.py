@@ -94,11 +94,16 @@ class _Opened(NamedTuple):
         return self.reader.times(number, start, stop)
 
     def close(self) -> None:
-        self.reader.close()
-        # If the disk is full or gone, all that was appended is in PATH-wal,
-        # and the next opening finds it there.
-        with suppress(sqlite3.Error):
-            self.reserve.use(self.store.close)
+        try:
+            self.reserve.use(partial(self.store.mark, is_open=False))
+        except sqlite3.Error:
+            # The disk is full or gone. All that was appended is in PATH-wal, and the next opening
+            # finds it there: see `DiskStore.close`.
+            self.store.close()
+            self.reader.close()
+        else:
+            self.reader.close()
+            self.store.close()
         # Last: until here no other writer may open the files.
         self.lock.close()
 
@@ -295,7 +300,7 @@ class DiskLog(LogBase):
         lock = take_lock(self._path)
         try:
             check_presence(self._path, had_log=was_made(lock))
-            connection = open_file(self._path, accept_loss=self._accept_loss)
+            connection, reader = open_file(self._path, accept_loss=self._accept_loss)
             try:
                 store = DiskStore(connection, self._path, self._retention, self._clock)
                 store.load(self._names)
@@ -304,9 +309,10 @@ class DiskLog(LogBase):
                     with suppress(sqlite3.Error):  # what was dropped is written over, at least
                         store.give_room()
                 mark_made(lock)
-                reader = DiskReader.of(self._path)
             except BaseException:
+                # In this order, as in `_Opened.close`.
                 connection.close()
+                reader.close()
                 raise
         except BaseException:
             # Else the log could not be opened again after a repair, before this process ends.

@@ -57,13 +57,23 @@ class DiskReader:
 
     @classmethod
     def of(cls, path: Path) -> "DiskReader":
-        """Return a reader with a connection of its own, for the process that writes the log."""
+        """Return a reader with a connection of its own, for the process that writes the log. Its
+        files are open.
+        """
+        # mode=ro: a mistake in this file fails, and does not change what the thread that writes
+        # has committed. And closed last, such a connection leaves PATH-wal as it is.
         connection = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, cached_statements=8
+            f"{path.absolute().as_uri()}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=8,
         )
-        # A mistake in this file fails, and does not change what the thread
-        # that writes has committed.
-        connection.execute("PRAGMA query_only = 1")
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        except BaseException:
+            connection.close()
+            raise
         return cls(connection, path)
 
     def read(self, number: int, name: str, position: int, stop: int, most: int) -> list[bytes]:

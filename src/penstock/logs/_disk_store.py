@@ -719,8 +719,12 @@ class DiskStore:
             self._give_back()
 
     def close(self) -> None:
-        """Write all into the main file and close it."""
-        self.mark(is_open=False)
+        """Close the main file, behind `mark(is_open=False)`.
+
+        Without that mark another connection, which only reads, must be open. SQLite moves PATH-wal
+        into the main file and deletes it with the last connection that writes: the file would say
+        that the log is open, and look like one whose PATH-wal was lost.
+        """
         self._connection.close()
 
 
