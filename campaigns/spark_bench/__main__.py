@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -56,9 +56,10 @@ FORMS = {
 class _Null:
     """Yields one ready-made batch again and again."""
 
-    def __init__(self, schema: Any, rows: int) -> None:
+    def __init__(self, schema: Any, options: Mapping[str, str]) -> None:
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-        self._rows = rows
+        self._rows = int(options["rows"])
+        self._kind = options.get("kind", "fixed")
 
     def _batch(self) -> pa.RecordBatch:
         columns = []
@@ -68,7 +69,8 @@ class _Null:
             elif pa.types.is_binary(field.type):
                 columns.append(
                     pa.array(
-                        [element_at("fixed", 0, number) for number in range(IN_BATCH)], pa.binary()
+                        [element_at(self._kind, 0, number) for number in range(IN_BATCH)],
+                        pa.binary(),
                     )
                 )
             else:
@@ -117,10 +119,10 @@ class NullSource(DataSource):
         return str(self.options["columns"])
 
     def reader(self, schema: Any) -> NullReader:
-        return NullReader(schema, int(self.options["rows"]))
+        return NullReader(schema, self.options)
 
     def streamReader(self, schema: Any) -> NullStreamReader:
-        return NullStreamReader(schema, int(self.options["rows"]))
+        return NullStreamReader(schema, self.options)
 
 
 def seconds_of(rows: Any) -> float:
@@ -174,7 +176,7 @@ def main() -> None:
             columns = ", ".join(
                 f"{each.name} {each.dataType.simpleString()}" for each in own.schema
             )
-            null = spark.read.format("null").options(columns=columns, rows=ROWS).load()
+            null = spark.read.format("null").options(columns=columns, rows=ROWS, kind=kind).load()
             # The first pass starts the workers.
             taken = [(seconds_of(own), seconds_of(null)) for _ in range(PASSES + 1)][1:]
             own_rate, null_rate = (ROWS / median(seconds) for seconds in zip(*taken, strict=True))

@@ -116,7 +116,9 @@ class Sources:
         """Return what reads all rows from each source."""
         ours = self.ours()
         columns = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in ours.schema)
-        null = self._spark.read.format("null").options(columns=columns, rows=self._form.rows)
+        null = self._spark.read.format("null").options(
+            columns=columns, rows=self._form.rows, kind=self._form.kind
+        )
         parquet = self._spark.read.parquet(str(self._folder / "parquet"))
         found = {"penstock": ours, "null source": null.load(), "Parquet files": parquet}
         if self._kafka:
@@ -158,6 +160,7 @@ class Sources:
         null = self._spark.readStream.format("null").options(
             columns="stream STRING, partition STRING, offset BIGINT, value BINARY",
             rows=self._form.rows if most else 0,
+            kind=self._form.kind,
         )
         found = {
             "penstock": (ours.option("maxElementsPerTrigger", most) if most else ours).load(
