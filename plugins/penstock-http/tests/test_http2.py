@@ -14,6 +14,7 @@ from _raw_http2 import Asking
 from _site_in_memory import Answer, World, world
 from penstock_http._http2 import MAX_BODIES, head_of
 from penstock_http._messages import Response
+from penstock_http._site_connection import SiteConnection
 from penstock_http._subscription import Delivery
 from penstock_http.multiplex import PREFACE
 from penstock_http.multiplex._frame_writer import FrameWriter
@@ -205,6 +206,42 @@ async def test_elements_count_as_written_before_their_task_runs_again(
         monkeypatch.setattr(FrameWriter, "send", note_sent)
         assert elements(await client.ask(f"PUT {path}")) == [b"0", b"1"]
     assert happened == ["written", "the task runs"]
+
+
+async def test_a_streamed_batch_whose_end_the_system_has_not_taken_is_sent_again(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client has its elements, and not the end of the answer: it may take the answer for
+    broken. So the server waits until the system has the last frame, and then counts the answer as
+    written.
+    """
+    served = Service()
+
+    @served.publisher("three")
+    async def three() -> AsyncIterator[bytes]:
+        for element in (b"0", b"1", b"2"):
+            yield element
+            await trio.sleep(1)
+        await trio.sleep_forever()
+
+    async def take_nothing(*_: object) -> None:
+        await trio.sleep_forever()
+
+    async with connected(served) as (client, server, nursery):
+        path = await client.subscribe("three", 100)
+        await client.send_request(f"PUT {path}", STREAMED, ("prefer", "wait=5"))
+        for _ in range(3):
+            await client.read_until(lambda event: type(event).__name__ == "DataReceived")
+        # From now on the system takes no byte of the server.
+        monkeypatch.setattr(SiteConnection, "send_now", lambda *_: 0)
+        monkeypatch.setattr(SiteConnection, "send", take_nothing)
+        await trio.sleep(6)
+        await client.stream.aclose()
+        await wait_all_tasks_blocked()
+        monkeypatch.undo()
+        later = await connect(server, nursery)
+        again = await later.ask(f"PUT {path}")
+        assert (again.headers["x-rsio-position"], elements(again)) == ("0", [b"0", b"1", b"2"])
 
 
 async def test_a_stream_without_credit_costs_little_and_ends_in_time(autojump_clock: Clock) -> None:
