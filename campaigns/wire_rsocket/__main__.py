@@ -1,7 +1,7 @@
-"""Servers of RSocket by several libraries, each checked against the requirements.
+"""Servers and clients of RSocket by several libraries, each checked against the requirements.
 
-`python -m campaigns wire_rsocket` prints a table: a row for each requirement that some server does
-not pass, a column for each server. It needs rsocket-py; Java 17 and Maven for rsocket-java; Node.js
+`python -m campaigns wire_rsocket` prints two tables, of servers and of clients: a row for each
+requirement that some of them does not pass, a column for each of them. It needs rsocket-py; Java 17 and Maven for rsocket-java; Node.js
 and the packages of its row in campaigns/table.toml for rsocket-js. With ``--short`` only penstock
 and rsocket-py are checked. It exits with 1 if a result differs from `EXPECTED`.
 """
@@ -11,14 +11,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import trio
 from penstock_rsocket.checks import TABLE
-from penstock_tck.wire import Result, Target, Verdict, check_target
+from penstock_tck.wire import (
+    Requirement,
+    Result,
+    Target,
+    Verdict,
+    check_client,
+    check_target,
+)
+
+from penstock.spi import parse_url
 
 HERE = Path(__file__).parent
 POM = HERE.parent / "interop_rsocket/java/pom.xml"
@@ -91,16 +101,50 @@ EXPECTED: dict[str, set[str]] = {
 }
 """The requirements that each server fails."""
 
+EXPECTED_OF_CLIENTS: dict[str, set[str]] = {
+    "penstock": set(),
+    "rsocket-py": {"channel-error", "connection-error", "metadata-length"},
+    "rsocket-java": {
+        "connection-close",
+        "ext-ignored",
+        "metadata-length",
+        "type-ignored",
+        "unknown-cancel",
+        "unknown-error",
+        "unknown-payload",
+        "unknown-request-n",
+    },
+    "rsocket-js": {
+        "channel-error",
+        "connection-close",
+        "ext-ignored",
+        "metadata-length",
+        "metadata-push",
+        "response-empty",
+        "type-ignored",
+    },
+}
+"""The requirements that each client fails."""
+
+Commands: TypeAlias = dict[str, list[str]]
+
 
 @contextmanager
-def commands(*, short: bool) -> Iterator[dict[str, list[str]]]:
-    """Yield how each server is started. It prints its port."""
-    found = {
-        "penstock": [sys.executable, str(HERE / "_penstock_server.py")],
-        "rsocket-py": [sys.executable, str(HERE / "_python_server.py")],
+def commands(*, short: bool) -> Iterator[tuple[Commands, Commands]]:
+    """Yield how each server is started, which prints its port, and how each client, which gets the
+    port.
+    """
+    python = sys.executable
+    servers = {
+        "penstock": [python, str(HERE / "_penstock_server.py")],
+        "rsocket-py": [python, str(HERE / "_python_server.py")],
+    }
+    clients = {
+        "penstock": [python, str(HERE / "_penstock_client.py")],
+        "rsocket-py": [python, str(HERE / "_python_client.py")],
     }
     if short:
-        yield found
+        yield servers, clients
         return
     maven = shutil.which("mvn")
     if maven is None:
@@ -110,13 +154,16 @@ def commands(*, short: bool) -> Iterator[dict[str, list[str]]]:
         copy = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
         subprocess.run(copy, cwd=name, check=True)
         libraries = f"{name}/lib/*"
-        source = str(HERE / "Checked.java")
-        subprocess.run(["javac", "-cp", libraries, "-d", name, source], check=True)
-        java = ["java", "-cp", f"{libraries}:{name}", "Checked"]
-        found["rsocket-java"] = java
-        found["rsocket-java, leases"] = [*java, "leases"]
-        found["rsocket-js"] = [shutil.which("node") or "node", str(HERE / "server.cjs")]
-        yield found
+        sources = [str(HERE / file) for file in ("Checked.java", "CheckedClient.java")]
+        subprocess.run(["javac", "-cp", libraries, "-d", name, *sources], check=True)
+        java = ["java", "-cp", f"{libraries}:{name}"]
+        servers["rsocket-java"] = [*java, "Checked"]
+        servers["rsocket-java, leases"] = [*java, "Checked", "leases"]
+        clients["rsocket-java"] = [*java, "CheckedClient"]
+        node = shutil.which("node") or "node"
+        servers["rsocket-js"] = [node, str(HERE / "server.cjs")]
+        clients["rsocket-js"] = [node, str(HERE / "client.cjs")]
+        yield servers, clients
 
 
 async def check(title: str, command: list[str]) -> list[Result]:
@@ -140,32 +187,61 @@ async def check(title: str, command: list[str]) -> list[Result]:
     return results
 
 
+async def check_one_client(command: list[str]) -> list[Result]:
+    """Listen, start a client, and check it."""
+    async with trio.open_nursery() as nursery:
+
+        def start(url: str) -> None:
+            port = str(parse_url(url).port)
+            nursery.start_soon(
+                partial(trio.run_process, [*command, port], stderr=subprocess.DEVNULL, check=False)
+            )
+
+        results = await check_client(
+            "rsocket+tcp://127.0.0.1:0", Target(), table=TABLE, on_listening=start
+        )
+        nursery.cancel_scope.cancel()
+    return results
+
+
 async def run(*, short: bool) -> int:
-    """Check all servers, and print the table. Return how many results differ."""
+    """Check all servers and clients, and print the tables. Return how many results differ."""
+    with commands(short=short) as (servers, clients):
+        of_servers = {title: await check(title, command) for title, command in servers.items()}
+        of_clients = {title: await check_one_client(each) for title, each in clients.items()}
+    return judge("servers", TABLE.rows, of_servers, EXPECTED) + judge(
+        "clients", TABLE.clients, of_clients, EXPECTED_OF_CLIENTS
+    )
+
+
+def judge(
+    what: str,
+    rows: Sequence[Requirement],
+    results: Mapping[str, list[Result]],
+    expected: Mapping[str, set[str]],
+) -> int:
+    """Print the table of servers, or of clients. Return how many results differ."""
     differ = 0
-    columns: dict[str, dict[str, Result]] = {}
-    with commands(short=short) as servers:
-        for title, command in servers.items():
-            columns[title] = {each.name: each for each in await check(title, command)}
+    columns = {title: {each.name: each for each in found} for title, found in results.items()}
     print("|", " | ".join(["", *columns]), "|")
     print("|", " | ".join("---" for _ in range(len(columns) + 1)), "|")
-    for row in TABLE.rows:
+    for row in rows:
         found = [column.get(row.name) for column in columns.values()]
         cells = ["" if each is None else MARKS[each.verdict] for each in found]
         if not set(cells) <= {"ok", ""}:
             print("|", " | ".join([f"`{row.name}`", *cells]), "|")
     for title, column in columns.items():
         failed = {name for name, each in column.items() if each.verdict is Verdict.FAIL}
-        changed = failed ^ EXPECTED[title]
+        changed = failed ^ expected[title]
         differ += len(changed)
         print(f"{title}: {len(column)} requirements, {len(failed)} failed")
         for name in sorted(changed):
             print(f"  differs: {name}: {column[name].seen}")
-    print(f"{len(columns)} servers, {differ} results differ from what is expected")
+    print(f"{len(columns)} {what}, {differ} results differ from what is expected")
     return differ
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Servers of RSocket, checked")
+    parser = argparse.ArgumentParser(description="Servers and clients of RSocket, checked")
     parser.add_argument("--short", action="store_true", help="penstock and rsocket-py only")
     sys.exit(bool(trio.run(partial(run, short=parser.parse_args().short))))

@@ -1,4 +1,4 @@
-"""What `penstock tck --client` checks, by penstock: a client that does its tasks at the given URL,
+"""What `penstock tck --client` checks, by penstock: a client that does its tasks at a port,
 connection after connection.
 """
 
@@ -93,4 +93,4 @@ async def run(url: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(run, *sys.argv[1:])
+    trio.run(run, f"rsocket+tcp://127.0.0.1:{sys.argv[1]}")

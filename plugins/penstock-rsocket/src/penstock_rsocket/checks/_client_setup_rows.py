@@ -296,15 +296,27 @@ async def metadata_length(context: CheckContext) -> str:
 
 
 @CLIENT_SETUPS.row(
-    "connection-error", CODES, "ERROR[CONNECTION_ERROR] ends the connection at once."
+    "connection-error",
+    CODES,
+    "ERROR[CONNECTION_ERROR] ends the streams. Both sides may close at once.",
+    level=Level.READING,
 )
 async def connection_error(context: CheckContext) -> str:
-    """A client with an open stream closes the connection."""
+    """The client closes the connection. Or it goes on without the stream: it requests no more of it
+    for elements that follow, and begins no request.
+    """
     client = await begin(context, "stream 2")
-    await client.request(rs.REQUEST_STREAM, "numbers")
+    request = await client.request(rs.REQUEST_STREAM, "numbers")
     await client.error(0, rs.CONNECTION_ERROR)
-    await client.wait_closed("ERROR[CONNECTION_ERROR] was sent")
-    return client.ending or ""
+    await client.settle()
+    before = len(client.received)
+    for element in STREAM[:2]:
+        await client.element(request.stream, element)
+    await client.settle_after(4 * client.quiet)
+    later = [each for each in client.received[before:] if each.type != rs.KEEPALIVE]
+    requests = [each for each in later if each.type in (*rs.REQUESTS, rs.REQUEST_N)]
+    verify(not requests, f"the client went on: {', '.join(map(str, requests[:3]))}")
+    return client.ending or "silent"
 
 
 @CLIENT_SETUPS.row(
