@@ -153,6 +153,12 @@ class Served:
     def uri(self) -> str:
         return f"tcp://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start, on the port of the last time if there was one, and wait until it serves."""
         self._process = subprocess.Popen(

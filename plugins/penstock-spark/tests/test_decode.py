@@ -362,3 +362,19 @@ def test_an_element_without_a_value_that_it_must_have_is_undecodable(value_forma
         nothing | {"_corrupt": elements[2]},
         sound | {"_corrupt": None},
     ]
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_an_error_that_is_none_of_the_data_ends_the_task(at: int) -> None:
+    """Such as a module that is missing on the executor: no element would be to blame. Also if an
+    element that cannot be decoded is found before it.
+    """
+
+    def load(elements: Any) -> Any:
+        if len(elements) == 4 and at:
+            raise ValueError("one of them")
+        raise ImportError("no module named shop_pb2")
+
+    decoder = _decode.RowDecoder([pa.field("id", pa.int64())], load)
+    with pytest.raises(ImportError, match="shop_pb2"):
+        decoder.decode([b"1", b"2", b"3", b"4"])

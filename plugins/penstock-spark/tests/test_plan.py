@@ -3,6 +3,7 @@ shares, limits, loss, other content, AvailableNow.
 """
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -188,24 +189,41 @@ def test_ranges_at_different_addresses_do_not_share_a_task() -> None:
 
 def test_offsets_are_what_spark_keeps() -> None:
     """The same offset has the same text, and one of another source is refused."""
-    offset = Offset({WEST: 2, EAST: 1}, {EAST: "a"}, {WEST: 1})
+    digest = "00112233445566ff"
+    offset = Offset({WEST: 2, EAST: 1}, {EAST: digest}, {WEST: 1})
     assert offset.to_json() == {
-        "penstock": 1,
+        "penstock": 2,
         "positions": {"orders": {"east": 1, "west": 2}},
-        "digests": {"orders": {"east": "a"}},
+        "digests": {"orders": "ABEiM0RVZv8AAAAAAAAAAA=="},
         "begins": {"orders": {"west": 1}},
     }
     assert Offset.from_json(offset.to_json()) == offset
-    for foreign in ({"orders": {"0": 5}}, {"penstock": 2, "positions": {}}, "5", None):
+    shuffled = offset.to_json() | {"positions": {"orders": {"west": 2, "east": 1}}}
+    assert Offset.from_json(shuffled) == offset
+    version_1 = offset.to_json() | {"penstock": 1, "digests": {"orders": {"east": digest}}}
+    assert Offset.from_json(version_1) == offset
+    for foreign in ({"orders": {"0": 5}}, {"penstock": 3, "positions": {}}, "5", None):
         with pytest.raises(UsageError, match="checkpointLocation of its own"):
             Offset.from_json(foreign)
     for damaged in (
         {"penstock": 1},
         {"penstock": 1, "positions": {"orders": 5}},
         {"penstock": 1, "positions": {"a": {"b": "c"}}},
+        {"penstock": 2, "positions": {"a": {"b": 1}}, "digests": {"a": "AAAA"}},
+        {"penstock": 2, "positions": {"a": {"b": 1}}, "digests": {"c": "ABEiM0RVZv8="}},
+        {"penstock": 2, "positions": {"a": {"b": 1}}, "digests": {"a": "ABEiM0RVZv8AAAAAAAAAAA=="}},
     ):
         with pytest.raises(UsageError, match="damaged"):
             Offset.from_json(damaged)
+
+
+def test_an_offset_has_28_bytes_for_a_partition() -> None:
+    """As Spark writes it. Without the one text for all digests it was 43."""
+    keys = [("orders", str(number)) for number in range(10_000)]
+    digests = {key: f"{number:016x}" for number, key in enumerate(keys, 1)}
+    offset = Offset(dict.fromkeys(keys, 1_234_567), digests)
+    assert len(json.dumps(offset.to_json())) < 285_000
+    assert Offset.from_json(offset.to_json()) == offset
 
 
 def test_places_are_words_numbers_and_those_of_kafka() -> None:

@@ -8,10 +8,11 @@ import pytest
 from penstock_spark.source import _servers
 from penstock_spark.source._offsets import Facts, Key
 from penstock_spark.source._plan import Plan
+from penstock_spark.source._publisher import _digests
 from penstock_spark.source._servers import PAUSE, QueryServers
 from penstock_spark.source._settings import SourceSettings
 
-from penstock.api import ConnectionLost, UsageError
+from penstock.api import ConnectionLost, ProtocolError, UsageError
 
 ONE, OTHER = "tcp://one:1", "tcp://other:1"
 EAST, WEST, BOTH = ("orders", "east"), ("orders", "west"), ("orders", "both")
@@ -160,3 +161,12 @@ def test_no_server_at_all_is_told(now: list[float]) -> None:
     for _ in range(2):
         with pytest.raises(ConnectionLost, match="refused"):
             all_of_them.facts(["orders"])
+
+
+@pytest.mark.parametrize("digest", ['"0011"', '"no digits at all"', "5", "null"])
+def test_a_digest_that_an_offset_has_no_room_for_is_refused(digest: str) -> None:
+    """Before a batch is planned with it. An empty one says that the element is not there."""
+    assert _digests("orders", b'{"0": {"digest": ""}}') == {"0": ""}
+    assert _digests("orders", b'{"0": {"digest": "00112233445566FF"}}') == {"0": "00112233445566ff"}
+    with pytest.raises(ProtocolError, match="as digests of elements of 'orders'"):
+        _digests("orders", b'{"0": {"digest": %b}}' % digest.encode())

@@ -61,7 +61,9 @@ class Rows:
                 self.count += len(each)
                 yield from each
         except Exception as error:
-            # boundary: the rows come from the user's query. `stage` raises it.
+            # boundary: the rows come from the user's query, by way of Spark, and their errors have
+            # no common class. Only here is the one known that ended them: to the connection, which
+            # calls this, any error is a publisher that has failed. `stage` raises it.
             self.error = error
             raise
 

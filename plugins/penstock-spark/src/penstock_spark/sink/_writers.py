@@ -57,7 +57,7 @@ def stream_writer(
     if overwrite:
         raise UsageError(
             'outputMode("complete") replaces what was written, and a log cannot do that: use '
-            'outputMode("append") or "update"'
+            'outputMode("append"), or foreachBatch, which gets the whole result of each batch'
         )
     return StreamWriter(_settings(given, schema), uuid4().hex)
 

@@ -40,6 +40,21 @@ PLAIN_TYPES: Final = (
 """Types of columns whose values msgspec reads unchanged, and their types in Python."""
 
 
+OF_DATA: Final = (
+    PenstockError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    pa.ArrowException,
+)
+"""What serializers, Arrow and the conversions raise for bytes of a peer that do not fit the schema.
+Any other exception, such as one of a missing module, is no fault of an element: it ends the task.
+"""
+
+
 class Undecodable(NamedTuple):
     """An element that cannot be decoded: its place in the list, and why."""
 
@@ -88,8 +103,7 @@ class RowDecoder:
     def decode(self, elements: Sequence[bytes]) -> Decoded:
         try:
             return Decoded(self._load_all(elements).flatten())
-        except Exception:
-            # boundary: a serializer may be a plugin, and Arrow has many errors for bad data.
+        except OF_DATA:
             rows: list[pa.Array] = []
             bad: list[Undecodable] = []
             self._halve([*elements], 0, rows, bad)
@@ -113,7 +127,7 @@ class RowDecoder:
             try:
                 if part:
                     rows.append(self._load_all(part))
-            except Exception as error:  # as above
+            except OF_DATA as error:
                 if len(part) > 1:
                     self._halve(part, place, rows, bad)
                     continue

@@ -9,10 +9,13 @@ Rules of this file:
   publisher that comes back with other elements at the same positions is found out by it.
 * An offset says where a range begins if that is not where the offset before it ends: the partition
   is new, or the log has dropped elements. So a range that is read again has the same start.
+* The digests of a stream are one text, in the order of its partitions: a checkpoint with 10,000
+  partitions has 280 kB in the place of 430 kB.
 * Nothing here does I/O, and nothing reads a clock.
 """
 
 import itertools
+from base64 import b64decode, b64encode
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -20,10 +23,13 @@ from penstock.api import UsageError, shown
 
 T = TypeVar("T", bound=Hashable)
 
-FORMAT: Final = 1
-"""The version of an offset. Another one is refused:
-it was written by another version of this package.
+FORMAT: Final = 2
+"""The version of an offset. Another one is refused: it was written by a later version of this
+package. Version 1 had a text for each digest, and is read as well.
 """
+
+DIGEST_BYTES: Final = 8
+"""Bytes of a digest. In memory it is the text of their hexadecimal digits."""
 
 TASKS: Final = 32
 """Ranges of a batch, up to which each has a separate task: more than most machines have cores."""
@@ -33,6 +39,9 @@ ENOUGH: Final = 16_384
 
 Key: TypeAlias = tuple[str, str]
 """A stream, and one of its partitions."""
+
+
+_OfStreams: TypeAlias = Mapping[str, Mapping[str, int]]
 
 
 class Facts(NamedTuple):
@@ -76,11 +85,10 @@ class Offset(NamedTuple):
         order of the keys is fixed.
         """
         value: dict[str, Any] = {"penstock": FORMAT, "positions": _nested(self.positions)}
-        value |= {
-            name: _nested(part)
-            for name, part in (("digests", self.digests), ("begins", self.begins))
-            if part
-        }
+        if self.digests:
+            value["digests"] = _packed(value["positions"], self.digests)
+        if self.begins:
+            value["begins"] = _nested(self.begins)
         return value | ({"subscription": self.subscription} if self.subscription else {})
 
     @classmethod
@@ -88,7 +96,7 @@ class Offset(NamedTuple):
         """Read the value that Spark has kept.
         Raises UsageError for the offset of another source.
         """
-        if not isinstance(value, dict) or value.get("penstock") != FORMAT:
+        if not isinstance(value, dict) or value.get("penstock") not in (1, FORMAT):
             raise UsageError(
                 f"the checkpoint has the offset {shown(value)}, and this source writes "
                 f"{{'penstock': {FORMAT}, …}}: it belongs to another "
@@ -98,7 +106,7 @@ class Offset(NamedTuple):
         try:
             return cls(
                 {key: int(position) for key, position in _flat(value["positions"]).items()},
-                {key: str(digest) for key, digest in _flat(value.get("digests", {})).items()},
+                _unpacked(value["positions"], value.get("digests", {})),
                 {key: int(position) for key, position in _flat(value.get("begins", {})).items()},
                 str(value.get("subscription", "")),
             )
@@ -238,6 +246,38 @@ def _nested(flat: Mapping[Key, Any]) -> dict[str, dict[str, Any]]:
     for (stream, partition), value in sorted(flat.items()):
         nested.setdefault(stream, {})[partition] = value
     return nested
+
+
+def _packed(positions: _OfStreams, digests: Mapping[Key, str]) -> dict[str, str]:
+    """Return one text for the digests of each stream. An unknown one is zeros."""
+    unknown = "00" * DIGEST_BYTES
+    known = {stream for stream, _ in digests}
+    return {
+        stream: b64encode(
+            b"".join(bytes.fromhex(digests.get((stream, each), unknown)) for each in partitions)
+        ).decode()
+        for stream, partitions in positions.items()
+        if stream in known
+    }
+
+
+def _unpacked(positions: _OfStreams, packed: Mapping[str, Any]) -> dict[Key, str]:
+    found: dict[Key, str] = {}
+    for stream, text in packed.items():
+        if isinstance(text, str):
+            # The order of `_nested`, also if a program has read and written the JSON between.
+            found |= _digests_of(stream, sorted(positions[stream]), b64decode(text, validate=True))
+        else:  # version 1
+            found |= {(stream, partition): str(digest) for partition, digest in text.items()}
+    return found
+
+
+def _digests_of(stream: str, partitions: Sequence[str], data: bytes) -> dict[Key, str]:
+    if len(data) != DIGEST_BYTES * len(partitions):
+        raise ValueError("a digest is missing")
+    digests = [data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES)]
+    of_all = zip(partitions, digests, strict=True)
+    return {(stream, each): digest.hex() for each, digest in of_all if any(digest)}
 
 
 def _flat(nested: Any) -> dict[Key, Any]:

@@ -31,7 +31,7 @@ from penstock.blocking import Peer
 from penstock_spark._client import ProcessSettings
 from penstock_spark._connection import ServerConnection
 from penstock_spark.source._names import digests_names, positions_name, range_name, time_name
-from penstock_spark.source._offsets import Facts, Key
+from penstock_spark.source._offsets import DIGEST_BYTES, Facts, Key
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ def digest_of(element: bytes) -> str:
     """Return the digest of an element:
     64 bits of its SHA-256, because the checkpoint has one for each partition.
     """
-    return hashlib.sha256(element).hexdigest()[:16]
+    return hashlib.sha256(element).digest()[:DIGEST_BYTES].hex()
 
 
 class QueryServer:
@@ -290,11 +290,23 @@ def _read_all(peer: Peer, name: str, serializer: str | None, timeout: float) -> 
 
 def _digests(stream: str, answer: bytes) -> dict[str, str]:
     try:
-        return {partition: str(each["digest"]) for partition, each in json.loads(answer).items()}
+        return {
+            partition: _digest(each["digest"]) for partition, each in json.loads(answer).items()
+        }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ProtocolError(
             f"the server sent {shown(answer)} as digests of elements of {shown(stream)}"
         ) from None
+
+
+def _digest(text: str) -> str:
+    """Return the digits of a digest; the text is empty if the server has no such element. Raises
+    ValueError for another text: an offset has no room for it.
+    """
+    digest = bytes.fromhex(text)
+    if len(digest) not in (0, DIGEST_BYTES):
+        raise ValueError("a digest of another length")
+    return digest.hex()
 
 
 def _facts(stream: str, answer: bytes) -> dict[Key, Facts]:
