@@ -27,6 +27,8 @@ from penstock_spark.audit import judge_by_windows
 from penstock_spark.audit._job import judge, pieces_of
 from penstock_spark.audit._spark_run import SparkRun
 
+from campaigns.spark_bench._processes import below, memory_of
+
 Ints = npt.NDArray[np.int64]
 
 GROUP = 262_144
@@ -123,36 +125,12 @@ class Memory(threading.Thread):
 
     def run(self) -> None:
         while not self._stop_it.wait(0.2):
-            self.most = max(self.most, _resident())
+            self.most = max(self.most, memory_of(below(os.getpid())))
 
     def end(self) -> float:
         self._stop_it.set()
         self.join()
         return self.most / 1e9
-
-
-def _resident() -> int:
-    """Return the bytes of this process and its children:
-    shared pages are divided among the processes that have them.
-    """
-    parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = path.read_text()
-        except OSError:
-            continue
-        parents[int(path.parent.name)] = int(text.rpartition(")")[2].split()[1])
-    own = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in own} - own:
-        own |= more
-    total = 0
-    for pid in own:
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-    return total
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, float, Any]:

@@ -1,0 +1,35 @@
+"""The processes of a run, and their memory, from /proc."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+
+def below(root: int) -> dict[int, int]:
+    """Return `root` and all processes that it has started, each with the one that has started it."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            fields = path.read_text().rpartition(")")[2].split()
+            parents[int(path.parent.name)] = int(fields[1])
+    found = {root}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {pid: parents.get(pid, 0) for pid in found}
+
+
+def command_of(pid: int) -> bytes:
+    """Return the command line of a process; nothing if it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def memory_of(pids: Iterable[int]) -> int:
+    """Return the bytes of these processes: shared pages are divided among those that have them."""
+    total = 0
+    for pid in pids:
+        with suppress(OSError):
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return total
