@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 from penstock_spark import _data_source
-from penstock_spark._data_source import PenstockDataSource, check_version, is_shipped
-from penstock_spark.source._readers import PenstockStreamReader
+from penstock_spark._data_source import (
+    LEAST_VERSIONS,
+    PenstockDataSource,
+    check_version,
+    is_shipped,
+)
+from penstock_spark.source._stream_reader import PenstockStreamReader
 from pyspark import SparkFiles
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
@@ -24,12 +29,18 @@ SCHEMA = StructType([StructField("value", BinaryType())])
 
 
 def test_an_older_pyspark_is_refused() -> None:
-    """The error says which version is needed."""
+    """The error says which version is needed, why, and what works with this one."""
     for version in ("4.2.0", "4.10.1", "5.0.0.dev1"):
-        check_version(version)
-    for version in ("4.1.4", "3.5.0"):
-        with pytest.raises(UsageError, match=f"4.2 or newer, and this is {version}"):
-            check_version(version)
+        for act in LEAST_VERSIONS:
+            check_version(version, act)
+    check_version("4.1.4", "writeStream")
+    for version, act, text in (
+        ("3.5.0", "read", "4.0 or newer, and this is 3.5.0: it has no sources in Python"),
+        ("4.0.5", "writeStream", "4.1 or newer.* read and write work with"),
+        ("4.1.4", "readStream", "4.2 or newer.* write and writeStream work"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            check_version(version, act)
 
 
 def test_a_package_that_was_sent_by_py_files_is_warned_of(

@@ -18,8 +18,13 @@ from penstock.spi import build_registry
 from penstock_spark.source._columns import check_given, check_types
 from penstock_spark.source._settings import SourceSettings
 
-LEAST_VERSION: Final = (4, 2)
-"""Of pyspark: the first one whose Python sources can bound a batch."""
+LEAST_VERSIONS: Final = {
+    "read": ((4, 0), "it has no sources in Python"),
+    "write": ((4, 0), "it has no sinks in Python"),
+    "writeStream": ((4, 1), "its sinks in Python get no batches of Arrow from a streaming query"),
+    "readStream": ((4, 2), "its sources in Python cannot bound a batch"),
+}
+"""The first pyspark that can do each of them, and what those before lack."""
 
 OF_PLUGINS: Final = ("msgpack", "protobuf")
 """The formats whose elements a plugin of penstock decodes."""
@@ -40,7 +45,7 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
         return "penstock"
 
     def schema(self) -> str:
-        check_version(pyspark.__version__)
+        check_version(pyspark.__version__, "read")
         if is_shipped(Path(__file__), SparkFiles._root_directory):  # noqa: SLF001  # getRootDirectory() needs a session
             _log.warning(
                 "penstock_spark has come by --py-files. Spark does not give these files to the "
@@ -57,8 +62,7 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
         return PenstockReader(self._settings(schema), schema)
 
     def streamReader(self, schema: Any) -> Any:
-        from penstock_spark.source._readers import PenstockStreamReader  # see above
-
+        check_version(pyspark.__version__, "readStream")
         given = {name.lower() for name in self.options}
         for end in ("endingOffsets", "endingTimestamp"):
             if end.lower() not in given:
@@ -67,16 +71,18 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
                 f"{end} is for read: a streaming query has no end. Leave it out; with "
                 "Trigger.AvailableNow the query reads what is there, and ends"
             )
+        from penstock_spark.source._stream_reader import PenstockStreamReader  # see above
+
         return PenstockStreamReader(self._settings(schema), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it
-        check_version(pyspark.__version__)
+        check_version(pyspark.__version__, "write")
         from penstock_spark.sink import batch_writer  # see above
 
         return batch_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it
-        check_version(pyspark.__version__)
+        check_version(pyspark.__version__, "writeStream")
         from penstock_spark.sink import stream_writer  # see above
 
         return stream_writer(self.options, schema, overwrite=overwrite)
@@ -103,13 +109,16 @@ def check_plugin(value_format: str) -> None:
         )
 
 
-def check_version(version: str) -> None:
-    """Raise UsageError for a pyspark whose sources cannot bound a batch."""
+def check_version(version: str, act: str) -> None:
+    """Raise UsageError for a pyspark that is too old for `read`, `write` and the two of streams."""
+    least, lacks = LEAST_VERSIONS[act]
     found = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    if found < LEAST_VERSION:
+    if found < least:
+        able = [each for each, (first, _) in LEAST_VERSIONS.items() if first <= found]
+        rest = f" {' and '.join(able)} work with this one." if able else ""
         raise UsageError(
-            f"penstock-spark needs pyspark 4.2 or newer, and this is {version}: pip install "
-            "'penstock-spark[spark]'"
+            f"{act} of penstock needs pyspark {least[0]}.{least[1]} or newer, and this is "
+            f"{version}: {lacks}.{rest} To get a newer one: pip install 'penstock-spark[spark]'"
         )
 
 

@@ -18,11 +18,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from penstock.api import PenstockError, UsageError
@@ -30,6 +27,9 @@ from penstock_spark.sink._elements import all_elements
 from penstock_spark.sink._records import checked, record_encoder
 from penstock_spark.sink._settings import SinkSettings
 from penstock_spark.sink._staging import TaskId, abort, commit, stage
+
+# pyspark 4.0 has none: there `PenstockDataSource` refuses the query, and `write` works.
+_StreamArrowWriter: Any = getattr(datasource, "DataSourceStreamArrowWriter", object)
 
 BATCH_ID = "streaming.sql.batchId"
 QUERY_ID = "sql.streaming.queryId"
@@ -74,7 +74,7 @@ def batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: boo
     return BatchWriter(_settings(given, schema), uuid4().hex)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark is not installed for the check
+class StreamWriter(_StreamArrowWriter):  # type: ignore[misc]  # pyspark is not installed for the check
     """Writes one batch of a streaming query."""
 
     def __init__(self, settings: SinkSettings, run: str) -> None:
@@ -86,7 +86,8 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspar
         query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
         if query is None or batch is None:
             raise UsageError(
-                f"Spark gives this task no {QUERY_ID} or no {BATCH_ID}: use pyspark 4.2 or newer"
+                f"Spark gives this task no {QUERY_ID} or no {BATCH_ID}: use another version of "
+                "pyspark"
             )
         return _write(self._settings, context, iterator, query, int(batch), self._run)
 
