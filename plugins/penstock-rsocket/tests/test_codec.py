@@ -163,6 +163,12 @@ class Sink:
     def receive_frame(self, kind: FrameType, flags: int, stream_id: int, body: bytes, /) -> None:
         self.got.append((kind, flags, stream_id, body))
 
+    def receive_last(self, stream_id: int, body: bytes, /) -> None:
+        self.receive_frame(FrameType.PAYLOAD, 0x60, stream_id, body)
+
+    def receive_request(self, stream_id: int, body: bytes, /) -> None:
+        self.receive_frame(FrameType.REQUEST_RESPONSE, 0, stream_id, body)
+
     def receive_unknown(self, frame_type: int, /) -> None:
         self.got.append(("unknown", frame_type))
 

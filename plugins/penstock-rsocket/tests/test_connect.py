@@ -165,6 +165,28 @@ async def test_a_refused_setup_says_that_nothing_was_done(autojump_clock: Clock)
         assert not caught.value.processed
 
 
+async def test_an_answer_shows_that_the_setup_was_accepted(autojump_clock: Clock) -> None:
+    """Before any other frame of the server. An ERROR after it refuses no SETUP."""
+    got: list[bytes] = []
+    async with raw_listener() as (nursery, listener), penstock.connect(URL) as peer:
+        raw = Raw(await listener.accept())
+
+        async def ask() -> None:
+            got.append(await peer.request("a"))
+
+        nursery.start_soon(ask)
+        assert isinstance(await raw.next(), rsocket.Setup)
+        assert isinstance(await raw.next(), RequestResponse)
+        await raw.send(Payload(stream_id=1, data=b"abc", complete=True))
+        async with peer.subscribe("quotes") as stream:
+            assert isinstance(await raw.next(), RequestStream)
+            await raw.send(Error(stream_id=0, code=ErrorCode.REJECTED_SETUP, data=b"late"))
+            with pytest.raises(penstock.ConnectionLost, match="late"):
+                await anext(stream)
+        await raw.close()
+    assert got == [b"abc"]
+
+
 GOING = Error(stream_id=0, code=ErrorCode.CONNECTION_CLOSE, data=b"going")
 
 

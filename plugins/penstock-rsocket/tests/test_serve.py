@@ -464,6 +464,18 @@ async def test_a_setup_must_be_understood(autojump_clock: Clock) -> None:
         await raw.close()
 
 
+@pytest.mark.parametrize("has_route", [True, False])
+async def test_a_request_in_the_place_of_a_setup_is_not_served(
+    autojump_clock: Clock, has_route: bool
+) -> None:
+    """With a route, and as the plain request that has a path of its own."""
+    first = RequestResponse(stream_id=1, metadata=route("now") if has_route else None, data=b"x")
+    async with raw_client(service_of(), first) as raw:
+        assert await raw.all() == [
+            Error(stream_id=0, code=ErrorCode.INVALID_SETUP, data=b"protocol:setup")
+        ]
+
+
 async def test_metadata_in_fragments_is_bounded(autojump_clock: Clock) -> None:
     """64 KiB of it are joined, and one byte more refuses its request alone."""
     service = penstock.Service()

@@ -397,11 +397,13 @@ class ReceivedFrames:
             self._dialect.receive_trace(stream_id, self.form.trace)
         return request
 
-    def _request_response(self, flags: int, stream_id: int, body: bytes) -> None:
+    def receive_request(self, stream_id: int, body: bytes) -> None:
+        """Serve a REQUEST_RESPONSE without a flag: the usual request in fewer calls, if it is
+        small and there are no leases.
+        """
         dialect, serving = self._dialect, self._streams.serving
-        # The usual request in fewer calls: small, whole, and without metadata and leases.
         if (
-            not flags
+            self._channel.state is _OPEN
             and len(body) <= SMALL
             and dialect.leases is None
             and stream_id & 1 == self._peers
@@ -416,8 +418,11 @@ class ReceivedFrames:
             self._streams.receive_subscribe(stream_id, request, 1)
             if stream_id not in serving:  # refused, or answered at once
                 dialect.answering.pop(stream_id, None)
-            return
-        self._request(FrameType.REQUEST_RESPONSE, flags, stream_id, body, 1, 0)
+        else:
+            self.receive_frame(_REQUEST, 0, stream_id, body)
+
+    def _request_response(self, flags: int, stream_id: int, body: bytes) -> None:
+        self._request(_REQUEST, flags, stream_id, body, 1, 0)
 
     def _request_fnf(self, flags: int, stream_id: int, body: bytes) -> None:
         self._request(FrameType.REQUEST_FNF, flags, stream_id, body, 1, 0)
@@ -478,11 +483,21 @@ class ReceivedFrames:
 
     # --- answers to this side
 
+    def receive_last(self, stream_id: int, body: bytes) -> None:
+        """Deliver a whole element with the end of its stream: the path of most answers in fewer
+        calls.
+        """
+        if (
+            self._channel.state is _OPEN
+            and stream_id in self._single
+            and self._streams.receive_answer(stream_id, body)
+        ):
+            self._dialect.forget_opened(stream_id)
+        else:
+            self.receive_frame(_PAYLOAD, _LAST, stream_id, body)
+
     def _payload(self, flags: int, stream_id: int, body: bytes) -> None:
         stream = self._opened.get(stream_id)
-        # The path of most answers: one value and the end in one frame.
-        if flags == _LAST and stream_id in self._single and self._receive_answer(stream_id, body):
-            return
         content, data = split_metadata(flags, body)
         # The flag C ends a sequence of fragments (wire §Streams).
         follows = bool(flags & FOLLOWS and not flags & COMPLETE)
@@ -512,15 +527,6 @@ class ReceivedFrames:
         # If not, the subscriber has cancelled.
         if is_end and stream_id in self._opened:
             self._end(stream_id, None)
-
-    def _receive_answer(self, stream_id: int, data: bytes) -> bool:
-        """Deliver the only element of a request and its end. Return False, and do nothing, if it
-        needs another path.
-        """
-        if not self._streams.receive_answer(stream_id, data):
-            return False
-        self._dialect.forget_opened(stream_id)
-        return True
 
     def _receive_fragment(
         self, stream: ReceivingStream, content: bytes | None, data: bytes, *, follows: bool
