@@ -10,8 +10,6 @@ import argparse
 import gc
 import json
 import resource
-import socket
-import struct
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -44,27 +42,6 @@ WITH_STREAMS: Final = 40
 REQUESTS: Final = b"".join(subscribe("waits", stream, 1) for stream in range(STREAMS))
 
 
-def crowd(port: int, count: int, *, are_reset: bool, have_streams: bool) -> None:
-    """Open `count` connections, wait for a line on standard input,
-    and close all of them at once.
-    """
-    opened = []
-    for number in range(count):
-        peer = socket.socket()
-        # 100 connections from each address of the loopback network, so that no bound for an
-        # address, nor the range of ports, matters.
-        peer.bind((f"127.0.{1 + number // 25_000}.{1 + number // 100 % 250}", 0))
-        peer.connect(("127.0.0.1", port))
-        peer.sendall(hello() + (REQUESTS if have_streams else b""))
-        if are_reset:
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        opened.append(peer)
-    print("arrived", flush=True)
-    sys.stdin.readline()
-    for peer in opened:
-        peer.close()
-
-
 async def measure(
     port: int,
     connections: Callable[[], int],
@@ -79,19 +56,18 @@ async def measure(
     command = [
         sys.executable,
         "-m",
-        "campaigns.costs.crowd",
-        "--crowd",
+        "campaigns.costs._crowd_clients",
         str(port),
-        "--count",
         str(count),
         *(["--reset"] if are_reset else []),
-        *(["--streams"] if streams is not None else []),
     ]
     process = await trio.lowlevel.open_process(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin is not None
     assert process.stdout is not None
+    sent = hello() + (REQUESTS if streams is not None else b"")
+    await process.stdin.send_all(f"{sent.hex()}\n".encode())
     await process.stdout.receive_some()
     await wait_until(lambda: connections() == count)
     if streams is not None:
@@ -182,7 +158,7 @@ def _figures(
     ]
 
 
-def table(count: int, rounds: int) -> str:
+def table(count: int, rounds: int, with_streams: int = WITH_STREAMS) -> str:
     """Return the table: the longest pass of all rounds."""
     lines = [HEAD]
     for row, title in ROWS.items():
@@ -196,14 +172,14 @@ def table(count: int, rounds: int) -> str:
             for are_reset in (False, True)
         )
         # Streams mean nothing to the bare server.
-        with_streams = (
+        leaving = (
             ""
             if row == "bare trio"
-            else f"{max(_figures(row, WITH_STREAMS, have_streams=True)[1] for _ in range(rounds)):.0f}"
+            else f"{max(_figures(row, with_streams, have_streams=True)[1] for _ in range(rounds)):.0f}"
         )
         lines.append(
             f"| {title} | {max(closed[0], reset[0]):.0f} | {closed[1]:.0f} | {reset[1]:.0f} | "
-            f"{with_streams} |"
+            f"{leaving} |"
         )
     return "\n".join(lines)
 
@@ -219,20 +195,12 @@ def main() -> None:
         help="the number of rounds; the table has the longest pass of all",
     )
     parser.add_argument("--serve", choices=ROWS, help=argparse.SUPPRESS)
-    parser.add_argument("--crowd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--reset", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--streams", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if options.crowd is not None:
-        crowd(
-            options.crowd,
-            options.count,
-            are_reset=options.reset,
-            have_streams=options.streams,
-        )
-    elif options.serve == "bare trio":
+    if options.serve == "bare trio":
         trio.run(lambda: serve_bare(count=options.count, are_reset=options.reset))
     elif options.serve is not None:
         trio.run(

@@ -26,6 +26,12 @@ def main(argv: list[str]) -> int:
         "--seeds", type=int, default=2, help="scheduler seeds for each combination (default: 2)"
     )
     parser.add_argument(
+        "--every",
+        type=int,
+        default=1,
+        help="sweep one of so many combinations (default: 1, all of them)",
+    )
+    parser.add_argument(
         "--jobs",
         type=int,
         default=os.cpu_count() or 1,
@@ -33,7 +39,10 @@ def main(argv: list[str]) -> int:
     )
     options = parser.parse_args(argv)
     total = sum(1 for _ in all_combinations())
-    parts = [range(first, min(first + PART_SIZE, total)) for first in range(0, total, PART_SIZE)]
+    size = PART_SIZE * options.every
+    parts = [
+        range(first, min(first + size, total), options.every) for first in range(0, total, size)
+    ]
     start, runs, leaks = monotonic(), 0, 0
     # Spawned, not forked: a new process has no older objects for gc.freeze() to keep.
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
@@ -50,7 +59,7 @@ def main(argv: list[str]) -> int:
             )
             sys.stderr.flush()
     print(
-        f"\n{total:,} combinations x {options.seeds} seeds: {runs:,} cancelled runs in "
+        f"\n{sum(map(len, parts)):,} combinations x {options.seeds} seeds: {runs:,} cancelled runs in "
         f"{monotonic() - start:.0f} s, {leaks} leaks"
     )
     return 1 if leaks else 0

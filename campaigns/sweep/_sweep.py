@@ -88,17 +88,6 @@ def sweep(combination: Combination, seeds: Iterable[int], *, at_most: int | None
     return runs
 
 
-def all_pairs() -> Iterator[Combination]:
-    """Return combinations of every source with every sink, and of every operator with every sink
-    after a source that waits.
-    """
-    for sink in SINKS:
-        yield from (Combination(source, None, sink) for source in SOURCES)
-        yield from (
-            Combination("async generator function", operator, sink) for operator in OPERATORS
-        )
-
-
 def all_combinations() -> Iterator[Combination]:
     """Return every source with every operator and every sink."""
     for source in SOURCES:
@@ -123,7 +112,7 @@ def sweep_part(part: range, seeds: int) -> tuple[int, list[str]]:
     """Sweep one part of all combinations. Return the number of cancelled runs and the leaks."""
     runs, leaks = 0, []
     with cheap_collections():
-        for combination in islice(all_combinations(), part.start, part.stop):
+        for combination in islice(all_combinations(), part.start, part.stop, part.step):
             try:
                 runs += sweep(combination, range(seeds))
             except Leak as leak:

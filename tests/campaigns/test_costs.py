@@ -47,7 +47,7 @@ def test_a_crowd_that_comes_and_goes_is_measured() -> None:
     """Beside a bare trio server, and with both settings of the collector.
     The test judges no time.
     """
-    lines = crowd.table(40, 1).splitlines()
+    lines = crowd.table(40, 1, with_streams=2).splitlines()
     assert "\n".join(lines[:2]) == crowd.HEAD
     assert [line.split("|")[1].strip() for line in lines[2:]] == list(crowd.ROWS.values())
     cells = [cell for line in lines[2:] for cell in line.split("|")[2:-1]]

@@ -1,9 +1,10 @@
 """After a cancel at any step, no task, no open generator and no reference is left. Here are
-the steps of one combination, and faults that the sweep must find; a plain `nox` runs the sweep with
-one seed.
+the steps of one combination, and faults that the sweep must find; a plain `nox` runs the short form.
 """
 
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from campaigns.sweep._sweep import (
     sweep,
 )
 from penstock.streams.ops import OperatorBase
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,6 +47,18 @@ def test_every_public_operator_is_swept() -> None:
     assert len(list(all_combinations())) == len(_parts.SOURCES) * (len(_parts.OPERATORS) + 1) * len(
         _parts.SINKS
     )
+
+
+def test_the_short_form_has_every_pair_of_parts() -> None:
+    """Each source with each operator, each operator with each sink, each source with each sink."""
+    table = tomllib.loads((ROOT / "campaigns/table.toml").read_text(encoding="utf-8"))
+    every = int(table["sweep"]["short"][-1])
+    swept = list(all_combinations())
+    for left, right in ((0, 1), (1, 2), (0, 2)):
+        pairs, pairs_of_short = (
+            {(each[left], each[right]) for each in chosen} for chosen in (swept, swept[::every])
+        )
+        assert pairs_of_short == pairs
 
 
 KEPT: list[Any] = []

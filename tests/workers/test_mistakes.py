@@ -12,7 +12,10 @@ from tests._real_time import HANGS_AFTER
 from tests.workers._program import SERVICE, started
 from tests.workers.test_supervisor import of_a_program
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc"),
+    pytest.mark.slow,  # each test starts three programs or more
+]
 
 SERIALIZER = SERVICE.replace('publisher("who")', 'publisher("who", serializer="nosuch")')
 AUTHENTICATE = """

@@ -19,7 +19,10 @@ from tests._real_time import HANGS_AFTER
 from tests.workers._program import SERVICE, Program, program, wait_gone
 from tests.workers.test_supervisor import ask
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc"),
+    pytest.mark.slow,  # each test starts three programs or more
+]
 
 NUMBERED = """
 import penstock
@@ -44,6 +47,9 @@ def version(folder: Path, number: int) -> None:
     (folder / "served.py").write_text(NUMBERED.replace("VERSION", str(number)))
 
 
+PAUSE = 0.01
+
+
 class Crowd:
     """Clients that connect, ask and leave, one after the other, until the block is left."""
 
@@ -55,7 +61,8 @@ class Crowd:
         self._threads = [threading.Thread(target=self._run) for _ in range(2)]
 
     def _run(self) -> None:
-        while not self._ends.is_set():
+        # The pause leaves the processor to the version that starts.
+        while not self._ends.wait(PAUSE):
             try:
                 with penstock.blocking.connect(self.address) as peer:
                     self.answers.append(peer.request("who"))

@@ -76,6 +76,7 @@ def test_every_element_is_read_before_the_end(
     shell.run(program(shell))
 
 
+@pytest.mark.slow
 @EACH_SHELL
 @given(
     blocks=st.lists(st.sampled_from([1, 2, 300, 5_000]), max_size=4),
