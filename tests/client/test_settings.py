@@ -32,7 +32,7 @@ from tests.client._settings import settings
         {"url": "tcp://h"},
         {"url": "tcp://h:1/name"},
         {"url": "ws://h:1"},
-        {"url": "reactivesocket+tcp://h:1"},
+        {"url": "rsocket+tcp://h:1"},
         {"url": "tcp://h:1?encoding=msgpack"},
         {"url": "tcp://h:1?encoding=compact", "encoding": "msgpack"},
     ],

@@ -401,11 +401,7 @@ ROWS: Final = (
     Row(
         "ReactiveSocket",
         _over("reactivesocket"),
-        says={
-            "blocking": "no; RS.io at the same server",
-            "javascript": "no; RS.io at the same server",
-        },
-        refused=ONLY_TCP,
+        says={"javascript": "no; RS.io at the same server"},
     ),
     *(
         Row(

@@ -9,8 +9,8 @@ no trio, no asyncio, no thread.
         for batch in peer.batches("ticks"):
             print(batch)
 
-It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.client`, `penstock.session`,
-`penstock.reader`, `penstock.spi` and `penstock.api`.
+It speaks RS.io and ReactiveSocket over TCP, TLS and Unix sockets. May import `penstock.client`,
+`penstock.session`, `penstock.reader`, `penstock.spi` and `penstock.api`.
 """
 
 from penstock.blocking._connect import connect

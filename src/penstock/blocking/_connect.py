@@ -16,7 +16,7 @@ def connect(
     **options: Unpack[ConnectOptions],
 ) -> AbstractContextManager[Peer]:
     """Connect to a peer for the length of a ``with`` block: ``tcp://host:port``, ``tls://…`` or
-    ``unix:///path``, in RS.io.
+    ``unix:///path``, in RS.io or ReactiveSocket; with a registry that has it, in RSocket as well.
 
     `publishers` are what the peer may subscribe to, by name: functions that return iterables, or
     `Published` with a type. They run while the program waits in a call of the peer. `credentials`

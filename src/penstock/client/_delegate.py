@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from penstock.api import NO_SUCH, NotAvailable, Subscription
-from penstock.client._published import failed_publisher
+from penstock.client._published import failed_publisher, name_of
 from penstock.client._reports import report
 from penstock.client._settings import EndpointSettings
 from penstock.session import Fault, SendingStream, Session, ignore
@@ -63,8 +63,8 @@ class ClientDelegate:
         """Accept a stream to a publisher of the program;
         its iterator is made with the first demand.
         """
-        # A target of another type is a request with data, which this client does not handle.
-        if isinstance(stream.target, str) and stream.target in self.settings.publishers:
+        # This client handles no request with data, and no channel.
+        if name_of(stream.target) in self.settings.publishers:
             stream.accept(idle_until_demand=True)
         else:
             stream.refuse(NO_SUCH, fault=Fault.UNTOUCHED)

@@ -23,7 +23,7 @@ from penstock.api import ByteWindow, ConnectionLost, PenstockError, Role, Subscr
 from penstock.client._delegate import ClientDelegate
 from penstock.client._failures import not_made
 from penstock.client._outcomes import AwaitWith, Outcomes, Then
-from penstock.client._published import PublishedIterator
+from penstock.client._published import PublishedIterator, name_of
 from penstock.client._reports import report
 from penstock.client._settings import EndpointSettings
 from penstock.session import (
@@ -51,7 +51,7 @@ PublishTo = Callable[["Endpoint", SendingStream], None]
 def publish_iterator(endpoint: "Endpoint", stream: SendingStream) -> None:
     """Attach an iterable, which `Endpoint.run_publishers` pulls."""
     publisher = PublishedIterator(
-        endpoint.settings.publishers[stream.target], stream, endpoint.add_runnable
+        endpoint.settings.publishers[name_of(stream.target) or ""], stream, endpoint.add_runnable
     )
     stream.on_subscribe(publisher)
 

@@ -13,10 +13,29 @@ from typing import Any, Final, cast
 
 import attrs
 
-from penstock.api import PublisherFailed, Subscription, UsageError, add_demand, shown
+from penstock.api import (
+    Model,
+    PublisherFailed,
+    Request,
+    Subscription,
+    UsageError,
+    add_demand,
+    shown,
+)
 from penstock.reader import TURN_SECONDS
 from penstock.session import SendingStream
 from penstock.spi import Registry, Serializer, dumped_bytes, serializer_for
+
+
+def name_of(target: object) -> str | None:
+    """Return the name of the publisher that a peer subscribes to; None if it asks for something
+    else.
+    """
+    # Over a protocol with routes a name comes as a request for a stream, without data.
+    if isinstance(target, Request) and target.model is Model.STREAM and not target.data:
+        return target.name
+    return target if isinstance(target, str) else None
+
 
 BURST: Final = 1024
 """Elements that are pulled before other publishers get their turn, at most."""

@@ -101,6 +101,12 @@ def client_settings(  # noqa: PLR0913  # the options of a connection, each with 
     check_hook(on_violation)
     transport = check_type("options", options, TransportOptions) or TransportOptions()
     data = check_setup(url, setup, limits)
+    if url.dialect is not None and url.dialect not in registry.dialects:
+        raise UsageError(
+            f"there is no protocol {url.dialect!r} here; this client has "
+            f"{', '.join(sorted(registry.dialects))}. For those of plugins give "
+            "registry=penstock.spi.build_registry(), or use penstock.connect()"
+        )
     dialect = dialect_at(registry, url)
     found = extensions_for(
         registry,
@@ -160,11 +166,6 @@ def with_publishers(
 
 
 def _check_url(parsed: Url, url: str) -> None:
-    if parsed.dialect not in (None, DEFAULT_DIALECT):
-        raise UsageError(
-            f"{url!r} asks for the protocol {parsed.dialect!r}, and this client speaks "
-            f"{DEFAULT_DIALECT}; use penstock.connect()"
-        )
     if parsed.transport not in TRANSPORTS:
         raise UsageError(
             f"{url!r} uses {parsed.transport!r}; this client has {', '.join(TRANSPORTS)}, and "
