@@ -21,7 +21,7 @@ from campaigns.crashes._damage import (
     reopened,
 )
 from penstock.api import LogDamaged
-from penstock.logs import DiskLog, Retention
+from penstock.logs import DiskLog, Retention, check_file
 from penstock.streams import collect
 from tests.logs._opening import PLENTY, numbered
 
@@ -203,3 +203,41 @@ def _change(path: Path, statement: str) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute(statement)
     connection.close()
+
+
+def _first_unused_page(path: Path) -> int:
+    """Return where the first page of the list of unused ones stands, from the header of SQLite."""
+    return (int.from_bytes(path.read_bytes()[32:36], "big") - 1) * 4096
+
+
+async def test_a_check_finds_damage_that_no_read_meets(tmp_path: Path) -> None:
+    """The list of unused pages: all elements can be read, and the next append fails. The check said
+    that such a log is whole.
+    """
+    path = tmp_path / "orders.log"
+    async with DiskLog(path, retention=Retention(max_count=80)) as log:
+        for _ in range(40):
+            await log.append([bytes(3_000)] * 10)
+    assert check_file(path).fault is None
+    place = _first_unused_page(path)
+    assert place > 0
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(b"\xff" * 4096)
+    checked = check_file(path)
+    assert "orders.log is damaged: SQLite says: " in str(checked.fault)
+    assert (checked.elements, checked.lost) == (80, [])
+
+
+async def test_a_damaged_lock_is_told_apart_from_the_log(tmp_path: Path) -> None:
+    """It has no elements: its error once asked for a backup of all files."""
+    path = tmp_path / "orders.log"
+    async with DiskLog(path, retention=PLENTY) as log:
+        await log.append([b"x"])
+    lock = path.with_name("orders.log-lock")
+    lock.write_bytes(b"?" * 4096)
+    with pytest.raises(LogDamaged, match=r"orders\.log-lock .* was changed .* delete it while"):
+        await _open(path)
+    lock.unlink()
+    async with DiskLog(path, retention=PLENTY) as log:
+        assert await collect(log.source(stop="latest")) == [b"x"]

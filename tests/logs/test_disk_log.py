@@ -4,11 +4,13 @@ and the effects of closing.
 
 import sqlite3
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
-from trio.testing import assert_checkpoints, wait_all_tasks_blocked
+from trio.testing import MockClock, assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.api import LogDamaged, UsageError
 from penstock.logs import DiskLog, Retention
@@ -102,6 +104,32 @@ async def test_a_log_is_used_inside_of_its_block_only(tmp_path: Path) -> None:
         await log.aclose()
     async with log:
         assert log.latest() == {"0": 0}
+
+
+async def test_a_log_is_used_in_the_run_that_has_opened_it(tmp_path: Path) -> None:
+    """A task of another run, in another thread, once waited for ever: the threads of the log wake
+    tasks of their own run.
+    """
+    async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:
+
+        async def use(call: Callable[..., Awaitable[object]], *arguments: object) -> None:
+            with (
+                trio.fail_after(HANGS_AFTER),
+                pytest.raises(UsageError, match="in another run of trio"),
+            ):
+                await call(*arguments)
+
+        def run(*arguments: Any) -> None:
+            trio.run(use, *arguments, clock=MockClock(autojump_threshold=0))
+
+        await log.append([b"x"])
+        for call in (
+            (log.append, [b"y"]),
+            (collect, log.source(stop="latest")),
+            (log.times, "0", 0, 1),
+        ):
+            await trio.to_thread.run_sync(run, *call)
+        assert log.latest() == {"0": 1}
 
 
 async def test_closing_commits_what_waits_and_ends_readers(tmp_path: Path) -> None:

@@ -54,6 +54,11 @@ def take_lock(path: Path) -> sqlite3.Connection:
         connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.Error as error:
         connection.close()
+        if error.sqlite_errorcode in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            raise LogDamaged(
+                f"the file {path.name}-lock beside {path} was changed ({error}). It has no "
+                "elements: delete it while no program has the log open, and open the log again"
+            ) from error
         raise explain(error, path) from error
     return connection
 

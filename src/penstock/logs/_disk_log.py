@@ -183,6 +183,7 @@ class DiskLog(LogBase):
         self._wait = check_seconds(wait, "wait", zero=True)
         self._thread: DiskWriter | Follower | None = None
         self._opened: _Opened | ReadOnlyFiles | None = None
+        self._run: trio.lowlevel.TrioToken | None = None  # the one that has opened the log
         # The ids whose commit has come back.
         # The store has an id before its commit, which may still fail.
         self._published: dict[str, None] = {}
@@ -201,6 +202,7 @@ class DiskLog(LogBase):
                 f"{self!r} is open already; open it once, and give the open log to all tasks"
             )
         opened = self._opened = await self._open_in_turn()
+        self._run = trio.lowlevel.current_trio_token()
         # The file may have more partitions than the arguments name, so all
         # that goes by partition is made anew.
         self._name_all(tuple(opened.names))
@@ -336,6 +338,16 @@ class DiskLog(LogBase):
                 "it to the service that publishes it: Service(lifespan=lambda: log)"
             )
 
+    def _check_run(self) -> None:
+        # What waits for the threads of the log is woken in the run that has opened it: a task of
+        # another run would wait for ever.
+        if trio.lowlevel.current_trio_token() is not self._run:
+            raise UsageError(
+                f"{self!r} was opened in another run of trio, and is used in that one only: open "
+                "it inside of this trio.run, or call it from the other thread with "
+                "trio.from_thread.run(log.append, elements, trio_token=token)"
+            )
+
     def _check_writable(self) -> None:
         self._check_open()
         if self._read_only:
@@ -360,6 +372,7 @@ class DiskLog(LogBase):
 
     async def _submit(self, work: Work) -> Result:
         self._check_writable()
+        self._check_run()
         assert isinstance(self._thread, DiskWriter)  # noqa: S101 (for the type checker: it is open)
         ticket = Ticket(work)
         # Nothing has waited since `_admit`: from here on other appends see that this room is taken.
@@ -400,6 +413,7 @@ class DiskLog(LogBase):
 
     async def _in_thread(self, owner: Hashable, read: Callable[[], T]) -> T:
         """Return what `read` returns in the thread, in the turn of `owner`."""
+        self._check_run()
         await self._turns_to_read.take(owner)
         try:
             return await trio.to_thread.run_sync(read, limiter=self._reading)
