@@ -5,6 +5,7 @@ that name the file.
 import hashlib
 import ssl
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -12,7 +13,7 @@ import trustme
 from trio.testing import memory_stream_pair
 
 from penstock.api import UsageError
-from penstock.spi import Tls, certificate_of
+from penstock.spi import Tls, _tls, certificate_of
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +77,39 @@ def test_a_context_of_the_program_is_used_and_hardened(side: str) -> None:
     mine = ssl.SSLContext(
         ssl.PROTOCOL_TLS_SERVER if side == "server_context" else ssl.PROTOCOL_TLS_CLIENT
     )
+    mine.minimum_version = ssl.TLSVersion.TLSv1_2
     assert getattr(Tls(context=mine), side)(["rsio/0"]) is mine
     assert _is_hardened(mine)
+
+
+@pytest.mark.parametrize(
+    ("system", "least"),
+    [
+        # A Python that leaves the versions to the system, where nothing sets them.
+        (ssl.TLSVersion.MINIMUM_SUPPORTED, ssl.TLSVersion.TLSv1_2),
+        (ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_3),
+    ],
+)
+def test_a_context_has_a_least_version_whatever_the_system_says(
+    system: ssl.TLSVersion,
+    least: ssl.TLSVersion,
+    files: tuple[Path, Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A system that asks for more than penstock does is followed."""
+
+    def context_of_the_system(protocol: int) -> ssl.SSLContext:
+        made = ssl.SSLContext(protocol)
+        made.minimum_version = system
+        return made
+
+    # In place of the name in that module: the class itself calls its own name.
+    names = {name: getattr(ssl, name) for name in dir(ssl)}
+    patched = SimpleNamespace(**{**names, "SSLContext": context_of_the_system})
+    monkeypatch.setattr(_tls, "ssl", patched)
+    tls = Tls(certificate=files[0], authorities=files[1])
+    assert tls.server_context().minimum_version is least
+    assert tls.client_context().minimum_version is least
 
 
 @pytest.mark.parametrize("side", ["server_context", "client_context"])

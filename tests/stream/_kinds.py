@@ -140,6 +140,7 @@ class _Endpoint:
     """Stands for an open connection of a client: its only stream reads `publisher`."""
 
     has_output = False
+    session = None  # read after a refusal
 
     def __init__(self, publisher: ManualPublisher) -> None:
         self._publisher = publisher
@@ -199,6 +200,8 @@ class _BlockingKeeper:
     A wait runs what the test does meanwhile, and is too long otherwise.
     """
 
+    connection = None
+
     def __init__(self, publisher: ManualPublisher, shell: BlockingShell) -> None:
         self._endpoint = _Endpoint(publisher)
         self._shell = shell
@@ -207,7 +210,11 @@ class _BlockingKeeper:
         subscribe_to(self._endpoint)
 
     def take(
-        self, take: Callable[[], Any], is_readable: Callable[[], bool], timeout: float | None
+        self,
+        connection: None,
+        take: Callable[[], Any],
+        is_readable: Callable[[], bool],
+        timeout: float | None,
     ) -> Any:
         taken = take()
         if taken is None and not is_readable():
@@ -219,7 +226,9 @@ class _BlockingKeeper:
             taken = take()
         return taken
 
-    def attend(self, act: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def attend(
+        self, connection: None, act: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> Any:
         return act(*arguments, **options)
 
 

@@ -70,7 +70,8 @@ def test_a_value_is_shown_short_even_if_its_repr_fails() -> None:
         __len__ = __repr__
 
     assert shown(Broken()).startswith("<Broken instance")
-    assert shown(type("list", (Broken,), {})()) == "<list whose repr fails>"
+    # `reprlib` of Python 3.14 takes it for an instance, and that of 3.11 for a list.
+    assert shown(type("list", (Broken,), {})()).startswith("<list ")
     assert len(shown("x" * 1000)) < 70
     assert shown(1) == "1"
 

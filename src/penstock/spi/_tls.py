@@ -79,7 +79,7 @@ class Tls:
                 "a listener with TLS needs a certificate: tls=Tls(certificate='server.pem', "
                 "key='server.key')"
             )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = _new_context(ssl.PROTOCOL_TLS_SERVER)
         self._load(context)
         if self.authorities is not None:
             context.verify_mode = (
@@ -93,7 +93,7 @@ class Tls:
         """
         if self.context is not None:
             return _hardened(self.context, protocols)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context = _new_context(ssl.PROTOCOL_TLS_CLIENT)
         if self.authorities is None:
             context.load_default_certs()
         self._load(context)
@@ -117,6 +117,15 @@ class Tls:
                 f"the certificates cannot be read ({files}): {error}. They must be PEM files that "
                 "belong together"
             ) from error
+
+
+def _new_context(protocol: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    # A Python that leaves this to the system, as Debian's does, allows old versions if the
+    # configuration of OpenSSL says nothing. Where the system asks for more, that stays.
+    if context.minimum_version is not ssl.TLSVersion.TLSv1_3:
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 def _hardened(context: ssl.SSLContext, protocols: Iterable[str]) -> ssl.SSLContext:
