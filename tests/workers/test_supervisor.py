@@ -21,6 +21,8 @@ import penstock.blocking
 from penstock.api import ConnectionLost, Limits, Rejected
 from penstock.spi import TransportOptions
 from penstock.workers import Supervisor, WorkerSettings
+from penstock.workers._supervisor import LIVED_SECONDS, Version
+from penstock.workers._worker_process import WorkerProcess
 from tests._real_time import HANGS_AFTER
 from tests.workers._program import SERVICE, Program, program, started, wait_gone
 
@@ -485,6 +487,47 @@ async def test_a_signal_while_processes_are_started_ends_the_program(
         go_on.set()
     assert supervisor.stop_signal is number
     assert not supervisor.was_cut
+
+
+async def test_pauses_grow_if_a_worker_ends_soon_after_it_has_begun_to_serve(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long its imports take. One that has served for a while is replaced at once."""
+    lives = [0.1, 0.1, 0.1, LIVED_SECONDS, 0.1]
+
+    async def run_worker(supervisor: Supervisor, version: Version, worker: WorkerProcess) -> None:
+        await trio.sleep(2 * LIVED_SECONDS)
+        worker.failure = "its main has failed"
+        worker.served_at = trio.current_time()
+        version.served.add(worker.number)
+        await trio.sleep(lives.pop(0))
+        if not lives:
+            version.retired.set()
+
+    class Ended:
+        pid = 1
+        returncode = 1
+
+    said: list[str] = []
+    monkeypatch.setattr(Supervisor, "_run_worker", run_worker)
+    monkeypatch.setattr(WorkerProcess, "process", Ended, raising=False)
+    supervisor = Supervisor(
+        WorkerSettings(
+            service="served:service",
+            urls=("tcp://127.0.0.1:0",),
+            limits=Limits(),
+            options=TransportOptions(),
+        ),
+        1,
+        say=str,
+        warn=said.append,
+        on_serving=id,
+    )
+    await supervisor._keep_running(Version(1), 0)
+    assert said == [
+        f"worker 0 ended with status 1: its main has failed; another one starts in {pause} s"
+        for pause in ("0.2", "0.4", "0.8", "0.1")
+    ]
 
 
 def test_a_program_without_files_for_its_workers_ends_at_once(tmp_path: Path) -> None:

@@ -130,6 +130,52 @@ def test_a_next_version_that_hangs_is_given_up_by_the_next_signal(tmp_path: Path
     assert "Traceback" not in running.log
 
 
+def test_sigterm_while_the_next_version_starts_ends_in_good_order(tmp_path: Path) -> None:
+    """The new processes are killed: they have no client. The status is that of the old ones."""
+    version(tmp_path, 1)
+    with program(tmp_path) as running:
+        running.workers()
+        (tmp_path / "served.py").write_text(
+            "import time\nprint('hangs', flush=True)\ntime.sleep(1e6)\n"
+        )
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for("hangs", 2)
+        assert running.end() == 0
+
+
+def test_sighup_while_the_first_workers_start_is_answered_when_they_serve(tmp_path: Path) -> None:
+    """Several are one. They neither end the program, nor give up its first version."""
+    go = tmp_path / "go"
+    version(tmp_path, 1)
+    served = (tmp_path / "served.py").read_text()
+    (tmp_path / "served.py").write_text(
+        f"import os, time\nprint('starts', flush=True)\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\n" + served
+    )
+    with program(tmp_path) as running:
+        running.wait_for("starts", 2)
+        for _ in range(3):
+            running.process.send_signal(signal.SIGHUP)
+            while has_pending(running.process.pid, signal.SIGHUP):
+                pass
+        version(tmp_path, 2)
+        go.touch()
+        log = running.wait_for("the next version serves; the old one drains")
+        assert log.index("serving") < log.index("SIGHUP: starting the next version")
+        assert log.count("SIGHUP") == 1
+        with penstock.blocking.connect(running.address) as peer:
+            assert peer.request("who") == b"2"
+        assert running.end() == 0
+    assert "Traceback" not in running.log
+
+
+def has_pending(process: int, number: signal.Signals) -> bool:
+    """Whether a signal has come that the process has not handled."""
+    status = Path(f"/proc/{process}/status").read_text()
+    pending = next(line for line in status.splitlines() if line.startswith("ShdPnd:"))
+    return bool(int(pending.split()[1], 16) >> (number - 1) & 1)
+
+
 def test_a_next_version_that_does_not_start_leaves_the_old_one(tmp_path: Path) -> None:
     """And the operator reads why."""
     version(tmp_path, 1)

@@ -78,7 +78,7 @@ def test_a_worker_that_has_served_is_reached_until_it_is_over() -> None:
     """Streams of others go to it while it drains."""
     worker = a_worker()
     assert not worker.is_member
-    worker.has_served = True
+    worker.served_at = 0.0
     assert worker.is_member
     worker.state = WorkerState.ENDING
     assert worker.is_member

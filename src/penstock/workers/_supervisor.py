@@ -102,7 +102,7 @@ taken go to others.
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 10.0
 LIVED_SECONDS: Final = 2.0
-"""A worker that has lived for this time has not died at once, and is replaced after the first
+"""A worker that has served for this time has not died at once, and is replaced after the first
 pause.
 """
 
@@ -206,6 +206,7 @@ class Supervisor:
         self._refused: Counter[str] = Counter()  # bounded by the reasons of an admission
         self._output, self._errors = standard_outputs()
         self._stop = trio.Event()
+        self._renewal_due = trio.Event()
         self.stop_signal: signal.Signals | None = None
         """The signal that has ended it; None if another parent has taken over."""
         self.was_cut: bool = False
@@ -247,6 +248,11 @@ class Supervisor:
             raise failure
 
     async def _serve(self) -> None:
+        # Before the first workers start: the system ends a program that does not handle SIGHUP.
+        # `nohup` ignores it for its program. That stays so. Other threads cannot handle signals.
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            await self._nursery.start(self._renew_on_signal)
         await self._listen()
         if self._first is not None and (differences := self._first.differences(self.addresses)):
             self._warn(differences)
@@ -268,10 +274,7 @@ class Supervisor:
             self._nursery.start_soon(self._wait_for_turn, self._first)
         self._nursery.start_soon(self._accept_all)
         self._nursery.start_soon(self._watch)
-        # `nohup` ignores it for its program. That stays so. Other threads cannot handle signals.
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            self._nursery.start_soon(self._renew_on_signal)
+        self._nursery.start_soon(self._renew_when_due)
         self._on_serving(self)
         await self._stop.wait()
 
@@ -314,12 +317,12 @@ class Supervisor:
         self._version.retired.set()
         number = self.stop_signal or signal.SIGINT
         running = [each for each in self._workers.values() if each.state is not WorkerState.OVER]
-        serving = [each for each in running if each.state is not WorkerState.STARTING]
         for worker in running:
             if worker.state is not WorkerState.ENDING or number is not signal.SIGTERM:
                 worker.end_now(number)
         await self._wait_over(running)
-        self.was_cut = any(worker.was_cut for worker in serving)
+        # One that has not served yet is killed by this parent, and had no client.
+        self.was_cut = any(worker.was_cut for worker in running if worker.has_served)
         for client in self._waiting:
             if client.sock is not None:
                 client.sock.close()
@@ -408,22 +411,30 @@ class Supervisor:
                 self._say(f"not started yet: {names}")
         return True
 
-    async def _renew_on_signal(self) -> None:
-        turn = trio.Lock()
-
-        async def renew_in_turn() -> None:
-            async with turn:
-                if not self._stop.is_set():
-                    await self.renew()
-
+    async def _renew_on_signal(
+        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
         with trio.open_signal_receiver(signal.SIGHUP) as signals:
-            async with trio.open_nursery() as nursery:
-                async for _ in signals:
-                    # A version may hang while it is imported: the operator has mended it.
-                    for version in self._starting:
+            task_status.started()
+            async for _ in signals:
+                # A version may hang while it is imported: the operator has mended it. Without the
+                # first version there would be no program.
+                for version in self._starting:
+                    if version is not self._version:
                         version.failure = "SIGHUP came again"
                         version.note()
-                    nursery.start_soon(renew_in_turn)
+                self._renewal_due.set()
+
+    async def _renew_when_due(self) -> None:
+        """Start a version for each SIGHUP; one for all that came before the first version served,
+        or while another one was given up.
+        """
+        while True:
+            await self._renewal_due.wait()
+            self._renewal_due = trio.Event()
+            if self._stop.is_set():
+                return
+            await self.renew()
 
     async def renew(self) -> None:
         """Start the next version, and let the old one drain once it serves. If it cannot start,
@@ -472,7 +483,6 @@ class Supervisor:
         """Run the worker of that number, one process after another."""
         pause = FIRST_PAUSE
         while not version.retired.is_set() and not self._stop.is_set():
-            began = trio.current_time()
             self._last_name += 1
             worker = WorkerProcess(self._last_name, number)
             self._workers[worker.name] = version.workers[number] = worker
@@ -488,7 +498,8 @@ class Supervisor:
                 version.failure = why if worker.is_mistake else f"worker {number}: {why}"
                 version.note()
                 return
-            has_lived = worker.has_served and trio.current_time() - began >= LIVED_SECONDS
+            # From when it served: its imports alone may take as long.
+            has_lived = trio.current_time() - worker.served_at >= LIVED_SECONDS
             pause = FIRST_PAUSE if has_lived else min(2 * pause, LONGEST_PAUSE)
             reason = f"did not start: {why}"
             if worker.has_served:
@@ -678,7 +689,7 @@ class Supervisor:
             return
         if worker.state is not WorkerState.STARTING:
             return  # it was told to end meanwhile
-        worker.state, worker.has_served = WorkerState.SERVING, True
+        worker.state, worker.served_at = WorkerState.SERVING, trio.current_time()
         worker.room, worker.publishers = ready.room, ready.names
         version.served.add(worker.number)
         version.note()

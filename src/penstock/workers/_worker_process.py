@@ -73,7 +73,8 @@ class WorkerProcess:
         """The failure says what to do, and is the same for each worker."""
         self.waits_for: Waiting | None = None
         """What it has told last about its drain, until the operator has read it."""
-        self.has_served: bool = False
+        self.served_at: float = inf
+        """When it began to serve."""
         self.page: bytes = b""
         """The last page that it has sent to be kept."""
         self.pinged_at: float | None = None
@@ -117,6 +118,11 @@ class WorkerProcess:
             and len(self.untaken) < MOST_UNTAKEN
             and len(self.clients) < self.room
         )
+
+    @property
+    def has_served(self) -> bool:
+        """Whether it has begun to serve."""
+        return self.served_at < inf
 
     @property
     def is_member(self) -> bool:
