@@ -66,7 +66,7 @@ def built(*, short: bool) -> Iterator[Peers]:
         for kind in KINDS:
             asked.append(Peer("rsocket-java", *kind, java, leases))
             asked.append(Peer("Spring", *kind, spring, (*COMMON, *OF_SPRING, "asks back")))
-            asked.append(Peer("rsocket-js", *kind, old))
+            asked.append(Peer("rsocket-js", *kind, old, leases))
             of_client = ("leases",) if kind[0] == "client" else ()
             asked.append(Peer("rsocket-js alpha", *kind, alpha, (*COMMON, "asks back", *of_client)))
         asked.sort(key=lambda peer: peer.library)

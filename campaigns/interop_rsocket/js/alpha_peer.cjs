@@ -1,7 +1,6 @@
 // rsocket-js 1.0.0-alpha as a server and as a client: `alpha_peer.cjs server SCHEME`,
 // `alpha_peer.cjs client SCHEME PORT`; `resume-server SCHEME` and `resume-client SCHEME PORT` for
 // connections that are cut. The rows and the routes are those of __main__.py and _resume.py.
-const net = require("net");
 const { randomBytes } = require("crypto");
 const core = require("rsocket-core-alpha");
 const { TcpClientTransport } = require("rsocket-tcp-client-alpha");
@@ -9,6 +8,7 @@ const { TcpServerTransport } = require("rsocket-tcp-server-alpha");
 const { WebsocketClientTransport } = require("rsocket-websocket-client-alpha");
 const { WebsocketServerTransport } = require("rsocket-websocket-server-alpha");
 const WebSocket = require("ws");
+const { Count, freePort } = require("./common.cjs");
 const { answerOf, ask, connect, named, routeOf } = require("./alpha_rows.cjs");
 
 const HOST = "127.0.0.1";
@@ -96,12 +96,7 @@ function handlerOf({ dataMimeType }, peer) {
 }
 
 async function serve(options) {
-  const free = await new Promise((done) => {
-    const probe = net.createServer().listen(0, HOST, () => {
-      const found = probe.address().port;
-      probe.close(() => done(found));
-    });
-  });
+  const free = await freePort();
   const transport = scheme === "ws"
     ? new WebsocketServerTransport({ host: HOST, port: free })
     : new TcpServerTransport({ listenOptions: { host: HOST, port: free } });
@@ -116,21 +111,6 @@ async function serve(options) {
 const transportTo = () => scheme === "ws"
   ? new WebsocketClientTransport({ url: `ws://${HOST}:${port}`, wsCreator: (url) => new WebSocket(url) })
   : new TcpClientTransport({ connectionOptions: { host: HOST, port: Number(port) } });
-
-// What has come of numbers that are due in order.
-class Count {
-  due = 0;
-  lost = 0;
-  repeated = 0;
-
-  note(number) {
-    if (number < this.due) { this.repeated++; return; }
-    this.lost += number - this.due;
-    this.due = number + 1;
-  }
-
-  toString() { return `Count(due=${this.due}, lost=${this.lost}, repeated=${this.repeated})`; }
-}
 
 async function askResumable() {
   const token = Buffer.from(randomBytes(16).toString("hex"));

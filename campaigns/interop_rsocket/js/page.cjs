@@ -6,6 +6,6 @@ const { ask } = require("./rows.cjs");
 
 globalThis.ask = async (url) => {
   const found = {};
-  await ask(new WsClient({ url }, BufferEncoders), (name, result) => { found[name] = result; });
+  await ask(() => new WsClient({ url }, BufferEncoders), (name, result) => { found[name] = result; });
   return found;
 };

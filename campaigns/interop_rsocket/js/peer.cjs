@@ -1,13 +1,14 @@
 // rsocket-js 0.0.27 as a server and as a client: `peer.cjs server SCHEME`,
-// `peer.cjs client SCHEME PORT`. The rows and the routes are those of __main__.py.
+// `peer.cjs lease-server SCHEME`, `peer.cjs client SCHEME PORT`. The rows and the routes are those of __main__.py.
 const net = require("net");
 const core = require("rsocket-core");
-const { Single } = require("rsocket-flowable");
+const { Flowable, Single } = require("rsocket-flowable");
 const TcpClient = require("rsocket-tcp-client").default;
 const TcpServer = require("rsocket-tcp-server").default;
 const WsClient = require("rsocket-websocket-client").default;
 const WsServer = require("rsocket-websocket-server").default;
 const WebSocket = require("ws");
+const { freePort } = require("./common.cjs");
 const { ask, numbers } = require("./rows.cjs");
 
 const HOST = "127.0.0.1";
@@ -44,33 +45,43 @@ function handler() {
   };
 }
 
-function serve() {
-  const probe = net.createServer().listen(0, HOST, () => {
-    const free = probe.address().port;
-    probe.close(() => {
-      const Server = scheme === "ws" ? WsServer : TcpServer;
-      const transport = new Server({ host: HOST, port: free }, BufferEncoders);
-      const server = new core.RSocketServer({
-        transport,
-        getRequestHandler: handler,
-      });
-      server.start();
-      const wait = () => {
-        const socket = net.connect(free, HOST, () => { socket.destroy(); console.log(free); });
-        socket.on("error", () => setTimeout(wait, 50));
-      };
-      wait();
-    });
+// 3 requests at a time, again after a second.
+const leases = () => new core.Leases().sender(() => new Flowable((subscriber) => {
+  let timer;
+  const send = () => subscriber.onNext(new core.Lease(10000, 3));
+  subscriber.onSubscribe({
+    cancel: () => clearInterval(timer),
+    request: () => {
+      if (timer) return;
+      send();
+      timer = setInterval(send, 1000);
+    },
   });
+}));
+
+async function serve(options) {
+  const free = await freePort();
+  const Server = scheme === "ws" ? WsServer : TcpServer;
+  const transport = new Server({ host: HOST, port: free }, BufferEncoders);
+  new core.RSocketServer({ transport, getRequestHandler: handler, ...options }).start();
+  const wait = () => {
+    const socket = net.connect(free, HOST, () => { socket.destroy(); console.log(free); });
+    socket.on("error", () => setTimeout(wait, 50));
+  };
+  wait();
 }
 
+const transportTo = () => scheme === "ws"
+  ? new WsClient({ url: `ws://${HOST}:${port}`, wsCreator: (url) => new WebSocket(url) }, BufferEncoders)
+  : new TcpClient({ host: HOST, port: Number(port) }, BufferEncoders);
+
 async function main() {
-  if (role === "server") { serve(); return; }
-  const transport = scheme === "ws"
-    ? new WsClient({ url: `ws://${HOST}:${port}`, wsCreator: (url) => new WebSocket(url) }, BufferEncoders)
-    : new TcpClient({ host: HOST, port: Number(port) }, BufferEncoders);
-  await ask(transport, (name, result) => console.log(`${name}\t${result}`));
-  process.exit(0);
+  if (role === "server") await serve({});
+  else if (role === "lease-server") await serve({ leases });
+  else {
+    await ask(transportTo, (name, result) => console.log(`${name}\t${result}`));
+    process.exit(0);
+  }
 }
 
 main();
