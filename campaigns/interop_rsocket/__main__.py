@@ -127,14 +127,15 @@ async def run(*, short: bool, cuts: int, seed: int, only: str) -> int:
     """Ask all peers, and print the table. Return how many cells differ, and how many reports of
     cut connections are bad.
     """
-    bad = 0
     with built(short=short) as peers:
         columns = await ask_all(peers, only)
-        for peer in peers.resumed if cuts else ():
-            if only in peer.title:
-                bad += await _resume.run(peer, cuts, seed)
+        resumed = [peer for peer in peers.resumed if cuts and only in peer.title]
+        bad = sum([await _resume.run(peer, cuts, seed) for peer in resumed])
     differ = print_table(columns)
-    print(f"{len(columns)} peers, {differ} cells differ from what is expected")
+    print(
+        f"{len(columns)} peers, {differ} cells differ from what is expected; "
+        f"{len(resumed)} cut {cuts} times each, {bad} of them bad"
+    )
     return differ + bad
 
 

@@ -72,8 +72,14 @@ def built(*, short: bool) -> Iterator[Peers]:
         asked.sort(key=lambda peer: peer.library)
         resumed = [
             Peer(library, *kind, command)
-            for library, command in (("rsocket-java", java), ("rsocket-js alpha", alpha))
+            for library, command in (
+                ("Spring", spring),
+                ("rsocket-java", java),
+                ("rsocket-js", old),
+                ("rsocket-js alpha", alpha),
+            )
             for kind in KINDS
+            if (library, kind[0]) != ("rsocket-js", "server")  # it resumes as a client only
         ]
         scripts = {
             "rsocket-js": _script("page.cjs", folder),

@@ -18,6 +18,7 @@ from penstock_rsocket import SetupData
 import penstock
 from campaigns.interop_rsocket._pages import started
 from campaigns.interop_rsocket._peers import Peer
+from penstock import Credentials
 from penstock.api import Limits
 
 LEAST, MOST = 300, 30_000
@@ -100,6 +101,7 @@ async def as_client(asked: Peer, cuts: int, seed: int) -> str:
             resume=True,
             limits=LIMITS,
             setup=SetupData(),
+            credentials=Credentials.bearer("token"),  # Spring examines them
         ) as peer:
             await peer.wait_accepted()
 

@@ -1,5 +1,6 @@
 package peer;
 
+import io.rsocket.core.Resume;
 import jakarta.validation.Valid;
 import jakarta.validation.constraints.NotBlank;
 import jakarta.validation.constraints.Positive;
@@ -7,6 +8,7 @@ import java.net.URI;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -16,10 +18,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.reactivestreams.Subscription;
+import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.boot.rsocket.autoconfigure.RSocketMessageHandlerCustomizer;
 import org.springframework.boot.rsocket.context.RSocketServerInitializedEvent;
+import org.springframework.boot.rsocket.server.RSocketServerCustomizer;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
@@ -43,8 +47,12 @@ import org.springframework.validation.Validator;
 import reactor.core.publisher.BaseSubscriber;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.util.retry.Retry;
 
-/** Spring as a server and as a client: {@code server SCHEME}, {@code client SCHEME PORT}. */
+/**
+ * Spring as a server and as a client: {@code server SCHEME}, {@code client SCHEME PORT};
+ * {@code resume-server} and {@code resume-client} take the same.
+ */
 @SpringBootApplication
 @Import(shop.Security.class)
 public class SpringPeer {
@@ -66,8 +74,24 @@ public class SpringPeer {
     return handler -> handler.setValidator(validator);
   }
 
-  public static void main(String[] arguments) {
-    boolean serves = arguments[0].equals("server");
+  static Resume resume() {
+    return new Resume()
+        .sessionDuration(Duration.ofSeconds(60))
+        .streamTimeout(Duration.ofSeconds(60))
+        .cleanupStoreOnKeepAlive()
+        .retry(Retry.fixedDelay(Long.MAX_VALUE, Duration.ofMillis(5)));
+  }
+
+  @Bean
+  RSocketServerCustomizer resuming(@Value("${peer.resumes}") boolean resumes) {
+    return server -> {
+      if (resumes) server.resume(resume());
+    };
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    boolean serves = arguments[0].endsWith("server");
+    boolean resumes = arguments[0].startsWith("resume-");
     Map<String, Object> settings =
         serves
             ? Map.of(
@@ -80,9 +104,12 @@ public class SpringPeer {
         new SpringApplicationBuilder(SpringPeer.class)
             .properties(settings)
             .properties("spring.main.banner-mode=off", "logging.level.root=off")
+            .properties("peer.resumes=" + resumes)
             .run();
     if (!serves) {
-      new Asking(context, arguments[1], Integer.parseInt(arguments[2])).ask();
+      Asking asking = new Asking(context, arguments[1], Integer.parseInt(arguments[2]));
+      if (resumes) asking.askResumable();
+      else asking.ask();
       System.exit(0);
     }
   }
@@ -144,6 +171,11 @@ class Routes {
     return texts.limitRate(4).map(text -> text + text);
   }
 
+  @MessageMapping("same")
+  Flux<String> same(Flux<String> texts) {
+    return texts.limitRate(4);
+  }
+
   @MessageMapping("order.{discount}")
   Mono<SpringPeer.Receipt> order(
       @DestinationVariable int discount, @Valid @Payload SpringPeer.Order order) {
@@ -162,6 +194,28 @@ class Hello {
   @MessageMapping("hello")
   Mono<String> hello(@Payload String name) {
     return Mono.just("hello " + name);
+  }
+}
+
+/** What has come of numbers that are due in order. */
+class Count {
+  int due = 0;
+  int lost = 0;
+  int repeated = 0;
+
+  synchronized void note(String number) {
+    int found = Integer.parseInt(number.trim());
+    if (found < due) {
+      repeated++;
+      return;
+    }
+    lost += found - due;
+    due = found + 1;
+  }
+
+  @Override
+  public synchronized String toString() {
+    return "Count(due=" + due + ", lost=" + lost + ", repeated=" + repeated + ")";
   }
 }
 
@@ -198,6 +252,48 @@ class Asking {
     return scheme.equals("ws")
         ? builder.websocket(URI.create("ws://127.0.0.1:" + port))
         : builder.tcp("127.0.0.1", port);
+  }
+
+  /** Ask for as long as connections are cut: until a line comes. */
+  void askResumable() throws Exception {
+    RSocketRequester.Builder builder =
+        RSocketRequester.builder()
+            .rsocketStrategies(plain)
+            .dataMimeType(SpringPeer.OCTETS)
+            .rsocketConnector(
+                connector ->
+                    connector
+                        .keepAlive(Duration.ofSeconds(5), Duration.ofSeconds(30))
+                        .resume(SpringPeer.resume())
+                        .fragment(4096));
+    RSocketRequester peer =
+        scheme.equals("ws")
+            ? builder.websocket(URI.create("ws://127.0.0.1:" + port))
+            : builder.tcp("127.0.0.1", port);
+    List<String> failures = Collections.synchronizedList(new ArrayList<>());
+    Count stream = new Count();
+    Count channel = new Count();
+    Count answers = new Count();
+    peer.route("count/{n}", 2_000_000_000)
+        .retrieveFlux(String.class)
+        .limitRate(64)
+        .subscribe(stream::note, failed -> failures.add("stream: " + failed));
+    peer.route("same")
+        .data(Flux.range(0, Integer.MAX_VALUE).map(n -> "" + n))
+        .retrieveFlux(String.class)
+        .limitRate(8)
+        .subscribe(channel::note, failed -> failures.add("channel: " + failed));
+    Flux.range(0, Integer.MAX_VALUE)
+        .concatMap(
+            n ->
+                peer.route("echo")
+                    .data(n + " ".repeat((int) (n * 997L % 20_000)))
+                    .retrieveMono(String.class),
+            1)
+        .subscribe(answers::note, failed -> failures.add("answers: " + failed));
+    System.in.read();
+    System.out.println(
+        "stream " + stream + ", channel " + channel + ", answers " + answers + " " + failures);
   }
 
   static void row(String name, Callable<Boolean> check) {
