@@ -589,7 +589,7 @@ class RsocketDecoder(FrameDecoder):
                 if word == WHOLE_PAYLOAD:
                     stream = self.streams.get(stream_id)
                     if stream is not None and stream.takes_whole:
-                        position = self._deliver(data, position, after, stream)
+                        position = self._deliver(data, position, after, stream_id, stream)
                         continue
                 # The next two need no check of the type, and have methods of their own: most
                 # requests and most answers.
@@ -605,7 +605,9 @@ class RsocketDecoder(FrameDecoder):
             self._position = position
         return self._check_incomplete(max_messages)
 
-    def _deliver(self, data: bytes, position: int, after: int, stream: WireStream) -> int:
+    def _deliver(
+        self, data: bytes, position: int, after: int, stream_id: int, stream: WireStream
+    ) -> int:
         """Deliver the element from `position` to `after`, and the following ones of its stream.
         Return the position after them.
 
@@ -616,12 +618,18 @@ class RsocketDecoder(FrameDecoder):
             return deliver_run(data, position, HEADER_SIZE, stride, stream)
         start, elements = position, [data[position + HEADER_SIZE : after]]
         append, end, longest = elements.append, len(data), self._max_body + FRAMED_HEADER_SIZE
-        head = data[position + LENGTH_SIZE : position + HEADER_SIZE]
-        # The same stream and word: most chunks with mixed streams end here.
-        while len(elements) < LONGEST_RUN and data.startswith(head, after + LENGTH_SIZE):
-            length = int.from_bytes(data[after : after + LENGTH_SIZE])
+        # As in the loop over single frames: one call for a header takes two thirds of the time of
+        # comparing its end and reading its length.
+        while len(elements) < LONGEST_RUN and end - after >= HEADER_SIZE:
+            high, low, next_id, word = _read_header(data, after)
+            length = high << 16 | low
             behind = after + LENGTH_SIZE + length
-            if not FRAMED_HEADER_SIZE <= length <= longest or behind > end:
+            if (
+                word != WHOLE_PAYLOAD
+                or next_id != stream_id
+                or not FRAMED_HEADER_SIZE <= length <= longest
+                or behind > end
+            ):
                 break
             append(data[after + HEADER_SIZE : behind])
             after = behind
