@@ -52,3 +52,11 @@ def test_supervised_query_prints_what_the_page_shows(
     """One failure, because nobody serves; then all rows, once."""
     main_of("supervised_query")(spark, tmp_path)
     assert capsys.readouterr().out == (EXAMPLES / "supervised_query.out").read_text()
+
+
+def test_keyed_pipeline_prints_what_the_page_shows(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The orders of each customer, in their order over a restart of the receiver; and the audit."""
+    trio.run(main_of("keyed_pipeline"), spark, tmp_path)
+    assert capsys.readouterr().out == (EXAMPLES / "keyed_pipeline.out").read_text()
