@@ -1,4 +1,5 @@
-"""The checks of penstock, one session each. `nox -l` lists them; `nox` alone runs all that CI needs.
+"""The checks of penstock, one session each. `nox -l` lists them; `nox` alone runs all that CI needs,
+which is the session `everything`.
 
 Rules of this file:
 
@@ -17,12 +18,15 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import nox
+from nox.command import CommandFailed
 
 nox.needs_version = ">=2024.10.9"  # the first release with nox.project.dependency_groups
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -154,6 +158,26 @@ def _install_npm(session: nox.Session, *packages: str) -> None:
     session.env["NODE_PATH"] = f"{folder}/node_modules"
 
 
+def _two_at_a_time(session: nox.Session, commands: Mapping[str, Sequence[str]]) -> None:
+    """Run commands, two at a time. What one prints is shown when it ends; all run if one fails."""
+
+    def run(name: str) -> str:
+        began, status = monotonic(), "ok"
+        try:
+            printed = session.run(*commands[name], silent=True, external=True)
+        except CommandFailed:  # nox has shown what the command printed
+            printed, status = "", "failed"
+        line = f"{name}: {status}, {monotonic() - began:.0f} s"
+        session.log(f"{printed}{line}")
+        return line
+
+    with ThreadPoolExecutor(2) as lanes:
+        lines = list(lanes.map(run, commands))
+    session.log("\n".join(["results:", *lines]))
+    if any(": failed" in line for line in lines):
+        session.error("at least one of them failed")
+
+
 # ---------------------------------------------------------------------------------- while you work
 
 
@@ -184,8 +208,23 @@ def format_(session: nox.Session) -> None:
 
 # ------------------------------------------------------------------------------------- a plain nox
 
+# What shows a slip at once comes first. Then those that need both cores and those that wait for
+# programs and timers take turns, so that neither the first nor the last ones leave a core idle.
+PARTS = (
+    *("lint", "imports", "tests", "spark", "tck", "browser"),
+    *(f"tests-{version}" for version in NEWEST),
+    *("docs", "plugins", "hostile", "campaigns", "types", "examples", "demo"),
+)
 
-@nox.session(python=MAIN)
+
+@nox.session(venv_backend="none")
+def everything(session: nox.Session) -> None:
+    """All that CI needs, two sessions at a time: a plain nox. What each prints follows its end."""
+    commands = {name: (sys.executable, "-m", "nox", "-s", name) for name in PARTS}
+    _two_at_a_time(session, commands)
+
+
+@nox.session(python=MAIN, default=False)
 def lint(session: nox.Session) -> None:
     """Style, likely bugs, spelling, notes of changes, workflows: ruff, codespell, towncrier, zizmor."""
     _prepare(session, "lint", distributions=())
@@ -196,7 +235,7 @@ def lint(session: nox.Session) -> None:
     session.run("zizmor", "--offline", "--quiet", ".github")
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def imports(session: nox.Session) -> None:
     """The order of the layers, and no circles (import-linter), with a fault for each contract."""
     _prepare(session, "imports")
@@ -204,7 +243,7 @@ def imports(session: nox.Session) -> None:
     session.run(*PYTEST, "-q", "tests/imports", *session.posargs)
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def types(session: nox.Session) -> None:
     """Types: mypy strict on the code, pyright on the public interface."""
     _prepare(session, "types")
@@ -225,7 +264,7 @@ ELSEWHERE = _ignored(
     *("conformance", "interop", "notebook"),
 )
 # Their results depend neither on the Python nor on the versions of dependencies.
-# Those of the command line start a program each: the sessions `tests` and `build` run them.
+# Those of the command line start a program each.
 ONCE = ("repo", "campaigns", "cli")
 
 
@@ -236,24 +275,26 @@ def _lowest(*declared: str) -> list[str]:
     return [f"{name}=={version}" for name, version in found.items()]
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def tests(session: nox.Session) -> None:
-    """The tests, with the lowest version of each dependency of penstock. `-- ARGS`: to pytest."""
+    """The tests, on built wheels and the lowest version of each dependency. `-- ARGS`: to pytest."""
     lowest = _lowest(*PROJECT["project"]["dependencies"])
-    _prepare(session, "tests", distributions=(*EDITABLE, *lowest))
-    _pytest(session, "tests", *ELSEWHERE)
-
-
-@nox.session(python=MAIN)
-def minimums(session: nox.Session) -> None:
-    """The kit, with the lowest version of each of its dependencies, and of the tools for tests."""
-    kit = nox.project.load_toml("tck/pyproject.toml")["project"]["dependencies"]
-    groups = nox.project.dependency_groups(PROJECT, "tests")
-    lowest = _lowest(*PROJECT["project"]["dependencies"], *groups, *kit)
-    _prepare(session, distributions=(*EDITABLE, *lowest))
-    # Without PYTEST: pytest 8 does not know one of the options.
-    places = ("tck/tests/test_honest.py", "tck/tests/test_pytest_plugin.py")
-    session.run("pytest", *(session.posargs or (*SHARED, *places)))
+    if session.posargs:
+        _prepare(session, "tests", distributions=(*EDITABLE, *lowest))
+        session.run(*PYTEST, *session.posargs)
+        return
+    _prepare(session, "build", "tests", distributions=lowest)
+    # Not in create_tmp(): that is TMPDIR from then on, and too long for sockets with a path.
+    wheels = Path(session.virtualenv.location).resolve() / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    for project in DISTRIBUTIONS:
+        build = ("python", "-m", "build", "--installer=uv", f"--outdir={wheels}")
+        session.run(*build, project, silent=True)
+    if built := [str(wheel) for wheel in wheels.glob("*.whl")]:  # none with --install-only
+        session.install("--force-reinstall", "--no-deps", *built)
+    # It fails if penstock is imported from src.
+    session.run("python", "tests/repo/check_wheel.py", str(HERE))
+    session.run(*PYTEST, *SHARED, "tests", *ELSEWHERE)
 
 
 def _tests_elsewhere(session: nox.Session) -> None:
@@ -261,7 +302,6 @@ def _tests_elsewhere(session: nox.Session) -> None:
     if session.posargs:
         session.run(*PYTEST, *session.posargs)
         return
-    # Not in create_tmp(): that is TMPDIR from then on, and too long for sockets with a path.
     session.env["COVERAGE_FILE"] = str(Path(session.virtualenv.location) / "coverage")
     session.env["COVERAGE_CORE"] = "sysmon"  # costs no time from Python 3.12 on
     measured = (*SHARED, "-m", "not slow", "tests", *ELSEWHERE, *_ignored(*ONCE))
@@ -276,19 +316,17 @@ def _tests_elsewhere(session: nox.Session) -> None:
 
 for _version, _path in OTHERS.items():
     _tests_elsewhere.__doc__ = f"The tests on Python {_version}, and a lower bound for coverage."
-    nox.session(name=f"tests-{_version}", python=_path, default=_version in NEWEST)(
-        _tests_elsewhere
-    )
+    nox.session(name=f"tests-{_version}", python=_path, default=False)(_tests_elsewhere)
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def hostile(session: nox.Session) -> None:
     """Attacks over real sockets: each gets its documented answer and disturbs no other client."""
     _prepare(session, "tests")
     _pytest(session, "tests/hostile", options=WAITING)
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def browser(session: nox.Session) -> None:
     """The JavaScript client in Node.js and Chromium, where they exist. `-- --npm` adds ws, tsc."""
     _prepare(session, "browser", distributions=_editable(["websocket", "http"]))
@@ -299,15 +337,24 @@ def browser(session: nox.Session) -> None:
     session.run(*PYTEST, "tests/browser", *arguments)
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def tck(session: nox.Session) -> None:
-    """The test kit: its own tests, then the kit over all that penstock publishes."""
-    _prepare(session, "tests")
-    session.run(*PYTEST, "tck/tests", *(session.posargs or SHARED))
-    session.run(*PYTEST, "tests/tck", *(session.posargs or (*SHARED, "--tck-require")))
+    """The kit's own tests on the lowest versions, then the kit over all that penstock publishes."""
+    kit = nox.project.load_toml("tck/pyproject.toml")["project"]["dependencies"]
+    groups = nox.project.dependency_groups(PROJECT, "tests")
+    lowest = _lowest(*PROJECT["project"]["dependencies"], *groups, *kit)
+    if session.posargs:
+        _prepare(session, "tests")
+        session.run(*PYTEST, *session.posargs)
+        return
+    _prepare(session, distributions=(*EDITABLE, *lowest))
+    # Without PYTEST: pytest 8 does not know one of the options.
+    session.run("pytest", *SHARED, "tck/tests")
+    session.install("--upgrade", *EDITABLE, *groups)
+    session.run(*PYTEST, *SHARED, "--tck-require", "tests/tck")
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def plugins(session: nox.Session) -> None:
     """The distributions in plugins/: the tests of each, then the templates as installed ones."""
     found = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/*.toml"))
@@ -320,7 +367,7 @@ def plugins(session: nox.Session) -> None:
     _pytest(session, "tests/distributions", "tests/conformance", options=WAITING)
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def spark(session: nox.Session) -> None:
     """The tests of plugins/penstock-spark, with two tasks at once. Needs Java 17."""
     # With the plugins whose elements the source decodes.
@@ -329,14 +376,14 @@ def spark(session: nox.Session) -> None:
     session.run(*PYTEST, *SHARED, f"{SPARK}/tests", *session.posargs)
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def examples(session: nox.Session) -> None:
     """Each example, notebook and block of code on the pages prints what the page shows."""
     _prepare(session, "tests", "notebook")
     _pytest(session, "tests/examples", "tests/notebook", options=WAITING)
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/html; a warning is an error."""
     _prepare(session, "docs")
@@ -345,47 +392,14 @@ def docs(session: nox.Session) -> None:
     session.log("open docs/_build/html/index.html")
 
 
-# The tests that enter the installed wheels by their front doors.
-# check_wheel.py finds a file that a wheel lacks.
-INSTALLED = (
-    *(f"tests/{folder}" for folder in ("api", "spi", "runtime/client", "testing")),
-    "tests/cli/test_main.py",
-    "tests/cli/test_serve.py",
-    "tck/tests/test_honest.py",
-)
-
-
-@nox.session(python=MAIN)
-def build(session: nox.Session) -> None:
-    """Build both wheels, install them, and run tests of each front door there, without src."""
-    _prepare(session, "build", distributions=())
-    tmp = Path(session.create_tmp()).resolve()
-    wheels, away = tmp / "wheels", tmp / "away"
-    for folder in (wheels, away):
-        shutil.rmtree(folder, ignore_errors=True)
-    for project in DISTRIBUTIONS:
-        session.run("python", "-m", "build", "--outdir", str(wheels), project, silent=True)
-    built = sorted(str(wheel) for wheel in wheels.glob("*.whl"))
-    _prepare(session, "tests", distributions=built)
-    # The tests, and the pages and examples that they read, but no code of penstock:
-    # the tests must import the installed wheels.
-    litter = shutil.ignore_patterns("__pycache__", ".*", "_build")
-    for name in ("tests", "tck/tests", "examples", "docs"):
-        shutil.copytree(HERE / name, away / name, ignore=litter)
-    shutil.copy(HERE / "pyproject.toml", away)
-    session.chdir(away)
-    session.run("python", "tests/repo/check_wheel.py", str(HERE))
-    _pytest(session, *INSTALLED)
-
-
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def demo(session: nox.Session) -> None:
     """Run the demo, examples/demo.py, and check that each of its claims was shown."""
     _prepare(session, "demo")
     session.run("python", "examples/demo.py", *session.posargs)
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def campaigns(session: nox.Session) -> None:
     """The short forms of the campaigns that CI needs, in one environment. `-- NAME ARGS`: one."""
     plugins = {
@@ -395,9 +409,9 @@ def campaigns(session: nox.Session) -> None:
     if session.posargs:
         session.run("python", "-m", "campaigns", *session.posargs)
         return
-    for name, row in CAMPAIGNS.items():
-        if row.get("ci"):
-            session.run("python", "-m", "campaigns", name, "--short")
+    names = [name for name, row in CAMPAIGNS.items() if row.get("ci")]
+    commands = {name: ("python", "-m", "campaigns", name, "--short") for name in names}
+    _two_at_a_time(session, commands)
 
 
 # ----------------------------------------------------------------------------- only asked for by name

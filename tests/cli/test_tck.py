@@ -159,9 +159,8 @@ def test_a_module_that_the_kit_misses_is_named(
     monkeypatch.setitem(sys.modules, "attrs", None)
     assert main(["tck", SERVER]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(
-        "penstock: 'attrs' is not installed for this Python; tck/src/penstock_tck/"
-    )
+    assert told.startswith("penstock: 'attrs' is not installed for this Python; ")
+    assert "/penstock_tck/" in told
     assert told.count("\n") == 1
 
 

@@ -44,7 +44,7 @@ EXCERPTS = {
 # `sudo` stands for all commands of an administrator.
 NOT_RUN = {
     "python3": (
-        "pip and nox install packages; `nox -s plugins` and `nox -s build` install penstock, its "
+        "pip and nox install packages; `nox -s plugins` and `nox -s tests` install penstock, its "
         "kit and its plugins with pip"
     ),
     "python": "the same",

@@ -1,4 +1,4 @@
-"""Check the installed wheels: penstock is imported from them, and they are complete. `nox -s build`
+"""Check the installed wheels: penstock is imported from them, and they are complete. `nox -s tests`
 runs this before the tests.
 
 Called with the path of the repository, from which nothing may be imported.

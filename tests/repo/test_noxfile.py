@@ -31,6 +31,13 @@ def test_contributors_find_each_session() -> None:
     assert rows >= set(SESSIONS)
 
 
+def test_a_plain_nox_runs_each_check() -> None:
+    """Except those for a person at work, each session is in PARTS, and no other."""
+    assert set(
+        re.findall(r'"(\w+)"', text_of(NOXFILE).partition("PARTS = (")[2].partition("\n)")[0])
+    ) == (set(SESSIONS) - {"everything", "quick", "format"})
+
+
 def test_sessions_install_declared_dependencies_only() -> None:
     """No session names a package to install: dependencies are declared in pyproject.toml."""
     nodes = [node for node in ast.walk(ast.parse(text_of(NOXFILE))) if isinstance(node, ast.Call)]
