@@ -96,6 +96,33 @@ def test_clients_of_other_kinds() -> None:
     run(main())
 
 
+def test_a_server_is_used_in_the_loop_that_serves() -> None:
+    """Elsewhere, and after its block, each call says what to do."""
+
+    async def main() -> None:
+        async with aio.serve(service_of_numbers(), "tcp://127.0.0.1:0") as server:
+
+            async def use() -> None:
+                for call in server.statistics, server.waits_for:
+                    with pytest.raises(UsageError, match="outside the event loop that serves"):
+                        call()
+                for wait in server.drain, server.wait_over:
+                    with pytest.raises(UsageError, match="outside the event loop that serves"):
+                        await wait()
+
+            await asyncio.to_thread(asyncio.run, use())
+            with pytest.raises(UsageError, match="outside the event loop that serves"):
+                await asyncio.to_thread(server.statistics)
+            assert server.statistics().accepted == 0
+        with pytest.raises(UsageError, match=r"statistics\(\) was called after the block"):
+            server.statistics()
+        with pytest.raises(UsageError, match=r"drain\(\) was called after the block"):
+            await server.drain()
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+    run(main())
+
+
 def test_functions_of_the_service_decide_on_asyncio() -> None:
     """`authenticate`, `authorize` and `may_open`: async or plain."""
     asked: list[Any] = []

@@ -91,6 +91,23 @@ class GuestRun:
         )
         return call
 
+    def check_caller(self, call: str) -> None:
+        """Raise UsageError if `call` does not come from the loop of this run, while trio runs."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None  # a thread without a loop
+        if loop is not self._loop:
+            raise UsageError(
+                f"{call} was called outside the event loop that serves; call it there. A thread "
+                "writes asyncio.run_coroutine_threadsafe(…, loop), or "
+                "loop.call_soon_threadsafe(…)"
+            )
+        if not trio.lowlevel.in_trio_run():
+            raise UsageError(
+                f"{call} was called after the block of penstock.aio.serve; call it inside"
+            )
+
     def start(self) -> None:
         """Begin. Raises UsageError if this thread has a run of trio."""
         if trio.lowlevel.in_trio_run():

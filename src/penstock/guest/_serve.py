@@ -98,16 +98,19 @@ class Server:
         """Return the counts of the server since it began to listen, and the bytes that it holds
         now, as `penstock.Server.statistics` does.
         """
+        self._run.check_caller("Server.statistics()")
         return self._server.statistics()
 
     def waits_for(self) -> dict[str, int]:
         """Return the streams that clients read now:
         the name or pattern of each publisher, with the number of its streams.
         """
+        self._run.check_caller("Server.waits_for()")
         return self._server.waits_for()
 
     async def wait_over(self) -> None:
         """Wait until no client is connected and none can connect any more."""
+        self._run.check_caller("Server.wait_over()")
         await self._run.begin(self._server.wait_over).result()
 
     async def drain(
@@ -119,6 +122,7 @@ class Server:
         """Take no new connections and streams, let the streams that run end, and return when no
         client is connected, as `penstock.Server.drain` does.
         """
+        self._run.check_caller("Server.drain()")
 
         async def drain() -> None:
             await self._server.drain(seconds, on_waiting=on_waiting)
