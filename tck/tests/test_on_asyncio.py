@@ -67,3 +67,16 @@ def test_without_the_library_the_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "trio_asyncio", None)
     with pytest.raises(UsageError, match=r"pip install penstock-tck\[asyncio\]"):
         run_checks(TasksOfAsyncio, ["requests_add_up"])
+
+
+def test_an_object_on_asyncio_that_is_not_declared_is_told_so() -> None:
+    """Its calls fail because there is no loop; a fault of another kind names no declaration."""
+    undeclared = type("Undeclared", (TasksOfAsyncio,), {"on_asyncio": False, "abstract": True})
+    (result,) = run_checks(undeclared, ["requests_add_up"])
+    assert result.failed
+    assert "declare on_asyncio = True" in result.seen
+    publisher = type("Broken", (TaskPublisher,), {"subscription_class": TakesTheDemandTwice})
+    broken = type("Broken", (TasksOfAsyncio,), {"publisher_class": publisher})
+    (result,) = run_checks(broken, ["requests_add_up"])
+    assert result.failed
+    assert "on_asyncio" not in result.seen

@@ -38,6 +38,14 @@ from penstock_tck._result import CheckResult, Outcome, result_of
 from penstock_tck._verification import CheckFailed, Vacuous, Verification
 from penstock_tck._watchdog import Watchdog, WatchdogExpired, start_watchdog
 
+NO_LOOP: Final = "no running event loop"
+"""What asyncio says to a call that needs its loop."""
+
+ADVICE_FOR_LOOP: Final = (
+    "this check has no loop of asyncio: if the object's tasks live in asyncio, declare "
+    "on_asyncio = True"
+)
+
 MOST_WATCHDOGS: Final = 3
 """When the watchdog has ended this number of checks, no further check of the verification is run:
 each would take the watchdog's seconds again.
@@ -195,6 +203,8 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
             )
     faults += hints
     broken = [str(violation) for violation in transcript.violations]
+    if not verification.on_asyncio and any(NO_LOOP in text for text in (*broken, *faults)):
+        faults.append(ADVICE_FOR_LOOP)
     # An expectation that fails because of a violation repeats the text of the violation.
     # Five violations show the pattern; a publisher that floods makes thousands.
     faults = [
