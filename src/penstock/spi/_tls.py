@@ -107,15 +107,16 @@ class Tls:
                 context.load_cert_chain(self.certificate, self.key, lambda: self.password or "")
             if self.authorities is not None:
                 context.load_verify_locations(self.authorities)
-        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        # ssl.SSLError is an OSError. A list of paths is a TypeError.
+        except (OSError, ValueError, TypeError) as error:
             files = ", ".join(
                 str(file)
                 for file in (self.certificate, self.key, self.authorities)
                 if file is not None
             )
             raise UsageError(
-                f"the certificates cannot be read ({files}): {error}. They must be PEM files that "
-                "belong together"
+                f"the certificates cannot be read ({files}): {error}. Each field takes the path "
+                "of one PEM file, and they must belong together"
             ) from error
 
 
