@@ -37,6 +37,9 @@ EXPECTED: dict[tuple[str, str], str] = {
 }
 """The cells in which a peer lacks something or does it in another way, with what it does."""
 
+PAGE_SECONDS = 300
+"""The programs of a page are started in it, and Spring takes 20 s on a busy machine."""
+
 LEASED = 16
 """Requests that a client with leases may send at a time."""
 
@@ -106,7 +109,7 @@ async def ask_all(peers: Peers, only: str) -> dict[str, dict[str, str]]:
             ("Spring client, tcp", spring_talks),
         ):
             if title in columns:
-                columns[title]["page"] = await _rows.judge(page, peers.spring)
+                columns[title]["page"] = await _rows.judge(page, peers.spring, within=PAGE_SECONDS)
     return columns
 
 

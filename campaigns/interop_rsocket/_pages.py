@@ -12,7 +12,7 @@ import trio
 from campaigns.interop_rsocket._peers import EXAMPLES, HERE
 
 QUIET = ["--spring.main.banner-mode=off", "--logging.level.root=off"]
-STARTED_AFTER = 60
+STARTED_AFTER = 120
 
 
 @asynccontextmanager
