@@ -12,7 +12,7 @@ import trio
 
 from penstock import collect
 from penstock.api import LogDamaged, LogError, LogLocked, UsageError
-from penstock.logs import DiskLog
+from penstock.logs import DiskLog, check_file
 from penstock.logs._disk_files import beside, mark_made, take_lock, was_made
 from penstock.logs._disk_store import DiskStore
 from tests._real_time import HANGS_AFTER
@@ -236,6 +236,47 @@ def _open_with_few_files(path: Path) -> str:
         check=False,
     )
     return ended.stdout.strip() or ended.stderr
+
+
+_WITH_SQLITE = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+print(connection.execute("SELECT sum(count) FROM groups").fetchone()[0])
+connection.close()
+"""
+
+
+async def test_a_look_at_an_open_log_keeps_its_locks(tmp_path: Path) -> None:
+    """The system drops the locks of a process on a file with the first close of it. After a look
+    at the header, SQLite in another program took itself for the last one, and deleted PATH-wal: what
+    was appended then would not have survived a crash.
+    """
+    path = tmp_path / "orders.log"
+    async with DiskLog(path, retention=PLENTY) as log:
+        await log.append([b"first"])
+        async with DiskLog(path, read_only=True) as reader:
+            assert await collect(reader.source(stop="latest")) == [b"first"]
+        with pytest.raises(LogLocked):
+            await _open(path)
+        await log.backup(tmp_path / "copy.log")
+        assert check_file(path).fault is None
+        assert _with_sqlite(path) == "1"
+        assert beside(path, "-wal").exists()
+    # A log that is closed is looked at again.
+    beside(path, "-lock").unlink()
+    path.write_text("a text")
+    with pytest.raises(LogError, match="is no log"):
+        await _open(path)
+
+
+def _with_sqlite(path: Path) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", _WITH_SQLITE, path],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER,
+        check=True,
+    ).stdout.strip()
 
 
 async def test_a_log_that_cannot_be_marked_as_closed_keeps_its_newest_elements(

@@ -8,10 +8,15 @@ Rules of this file:
   empty PATH beside a marked PATH-lock was lost, and is not begun anew. Without the mark a program
   has ended, or the disk was full, before the log had an element.
 * A file that is no log is refused before the lock is made, and nothing is left beside it.
+* While a log is open for writing, this process opens PATH through SQLite alone. The system drops
+  the locks of a process on a file when the process closes the file once, however it was opened.
+  Without them another program that opens PATH with SQLite deletes PATH-wal when it closes it.
 """
 
 import os
 import sqlite3
+import threading
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Final
@@ -33,6 +38,32 @@ _HEADER_BYTES: Final = 100
 """The length of the header of a database of SQLite."""
 
 _MAGIC: Final = b"SQLite format 3\0"
+
+_HEADER_OF_A_LOG: Final = _MAGIC.ljust(68, b"\0") + APPLICATION_ID.to_bytes(4, "big") + bytes(28)
+
+
+_open_here: set[tuple[int, int]] = set()
+"""The device and the number of each file that this process has open for writing, as a log."""
+
+_looks = threading.Lock()
+"""Held while a file is looked at without SQLite, and while `_open_here` is changed."""
+
+
+def note_open(path: Path) -> None:
+    """Note that this process has the log open for writing, or begins to open it."""
+    with _looks, suppress(FileNotFoundError):
+        _open_here.add(_identity(path))
+
+
+def note_closed(path: Path) -> None:
+    """Note that this process has the log open for writing no more."""
+    with _looks, suppress(FileNotFoundError):
+        _open_here.discard(_identity(path))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    facts = path.stat()
+    return facts.st_dev, facts.st_ino
 
 
 def take_lock(path: Path) -> sqlite3.Connection:
@@ -177,8 +208,12 @@ def header_of(path: Path, *, may_begin: bool = False) -> bytes:
     if path.exists() and not path.is_file():
         raise LogError(f"{path} is no log: it is no regular file")
     try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER_BYTES)
+        with _looks:
+            # Its header is that of a log: see the rules of this file.
+            if _identity(path) in _open_here:
+                return _HEADER_OF_A_LOG
+            with path.open("rb") as file:
+                header = file.read(_HEADER_BYTES)
     except FileNotFoundError:
         if may_begin:
             return b""

@@ -28,6 +28,8 @@ from penstock.logs._disk_files import (
     check_kind,
     check_presence,
     mark_made,
+    note_closed,
+    note_open,
     open_file,
     real_path,
     take_lock,
@@ -300,6 +302,7 @@ class DiskLog(LogBase):
 
     def _open_to_write(self, reserve: Reserve) -> _Opened:
         lock = take_lock(self._path)
+        note_open(self._path)
         try:
             check_presence(self._path, had_log=was_made(lock))
             connection, reader = open_file(self._path, accept_loss=self._accept_loss)
@@ -318,8 +321,10 @@ class DiskLog(LogBase):
                 raise
         except BaseException:
             # Else the log could not be opened again after a repair, before this process ends.
+            note_closed(self._path)
             lock.close()
             raise
+        note_open(self._path)  # it may be a new file
         reserve.restore()
         return _Opened(store, reader, reserve, lock)
 
@@ -328,6 +333,8 @@ class DiskLog(LogBase):
         if opened is None:
             return
         opened.close()
+        if isinstance(opened, _Opened):
+            note_closed(self._path)
 
     # --- for the base class
 
