@@ -135,10 +135,8 @@ async def run(*, short: bool, cuts: int, seed: int, only: str) -> int:
         resumed = [peer for peer in peers.resumed if cuts and only in peer.title]
         bad = sum([await _resume.run(peer, cuts, seed) for peer in resumed])
     differ = print_table(columns)
-    print(
-        f"{len(columns)} peers, {differ} cells differ from what is expected; "
-        f"{len(resumed)} cut {cuts} times each, {bad} of them bad"
-    )
+    said = f"{len(columns)} peers, {differ} cells differ from what is expected"
+    print(f"{said}; {len(resumed)} cut {cuts} times each, {bad} of them bad" if resumed else said)
     return differ + bad
 
 
