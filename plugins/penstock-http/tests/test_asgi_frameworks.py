@@ -1,11 +1,20 @@
 """Applications mounted in frameworks, called as a web server calls the site."""
 
 import asyncio
+import re
+from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import asgi_sites
 import pytest
 from _web_server import ask, subscribe
+from penstock_http import AsgiApp
+
+import penstock
+from penstock import aio
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "fastapi.md"
 
 
 def site_of(framework: str) -> Any:
@@ -49,5 +58,49 @@ def test_the_user_of_starlette_is_the_principal() -> None:
             asked = await ask(site, "/streams/p/numbers?request=1", ("x-user", name))
             assert asked.status == status
         assert (await ask(site, "/streams/p/numbers?request=1")).status == 404
+
+    asyncio.run(main())
+
+
+def test_the_function_of_a_dependency_names_the_principal() -> None:
+    """As the page *Mount it in FastAPI* has it: what it refuses is a 401, and `authorize` gets the
+    name of the user.
+    """
+    fastapi = pytest.importorskip("fastapi")
+    block = re.search(
+        r"^    async def principal\(.*?(?=^\S)", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert block is not None
+
+    class User:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    async def current_user(request: Any) -> User:
+        if "x-user" not in request.headers:
+            raise fastapi.HTTPException(401, "who are you?")
+        return User(request.headers["x-user"])
+
+    service = aio.Service(authorize=lambda user, name: name == f"of/{user}")
+
+    @service.publisher("of/{user}")
+    async def of(user: str) -> Any:
+        yield user.encode()
+
+    names: dict[str, Any] = {
+        "AsgiApp": AsgiApp,
+        "HTTPException": fastapi.HTTPException,
+        "Rejected": penstock.Rejected,
+        "Request": fastapi.Request,
+        "current_user": current_user,
+        "service": service,
+    }
+    exec(dedent(block[0]), names)
+    site = fastapi.FastAPI()
+    site.mount("/streams", names["streams"])
+
+    async def main() -> None:
+        for headers, status in ([("x-user", "ada")], 201), ([("x-user", "eve")], 404), ([], 401):
+            assert (await ask(site, "/streams/p/of/ada?request=1", *headers)).status == status
 
     asyncio.run(main())
