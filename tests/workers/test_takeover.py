@@ -157,7 +157,7 @@ def test_sighup_while_the_first_workers_start_is_answered_when_they_serve(tmp_pa
         for _ in range(3):
             running.process.send_signal(signal.SIGHUP)
             while has_pending(running.process.pid, signal.SIGHUP):
-                pass
+                assert running.process.poll() is None, running.log
         version(tmp_path, 2)
         go.touch()
         log = running.wait_for("the next version serves; the old one drains")
