@@ -146,7 +146,7 @@ def test_files_that_cannot_be_used_are_a_usage_error(
         Tls(certificate=junk),
         Tls(certificate=files[0], key=other),
         Tls(certificate=files[0], authorities=junk),
-        Tls(certificate=files[0], authorities=[files[0]]),  # type: ignore[arg-type]
+        Tls(certificate=files[0], authorities=[files[0]]),  # type: ignore[arg-type]  # a mistake of the user
     ]
     for tls in broken:
         with pytest.raises(UsageError, match="the certificates cannot be read"):
