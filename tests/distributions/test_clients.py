@@ -500,7 +500,12 @@ ROWS: Final = (
         _follow,
         says={"javascript": "no; the next server when this one has left"},
     ),
-    Row("a stream of a log goes on where it was", _go_on, JS_GO_ON),
+    Row(
+        "a stream of a log goes on where it was",
+        _go_on,
+        JS_GO_ON,
+        says={"trio": "yes, `penstock.subscribe`"},
+    ),
     Row(
         "every stream goes on: `resume=True`",
         _resume,

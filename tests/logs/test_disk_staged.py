@@ -14,7 +14,9 @@ from tests.logs._opening import PLENTY
 
 
 def _store(path: Path, retention: Retention = PLENTY) -> DiskStore:
-    store = DiskStore(open_file(path, accept_loss=False)[0], path, retention, lambda: 1.0)
+    connection, reader = open_file(path, accept_loss=False)
+    reader.close()
+    store = DiskStore(connection, path, retention, lambda: 1.0)
     store.load(["0", "1"])
     store.mark(is_open=True)
     return store
@@ -50,6 +52,7 @@ def test_a_batch_between_two_appends_of_one_commit_has_the_positions_between(
     )
     results = store.commit([_append(0, b"0"), batch, _append(0, b"9"), _append(1, b"x"), batch])
     assert results == [range(1), True, range(4, 5), range(1, 2), False]
+    store.mark(is_open=False)
     store.close()
     store = _store(tmp_path / "log")
     assert _contents(store, 0) == [b"0", b"a", b"bc", b"own", b"9"]
@@ -64,6 +67,7 @@ def test_pieces_that_were_staged_for_another_retention_are_divided_again(tmp_pat
     """The log was opened with lower bounds since."""
     store = _store(tmp_path / "log")
     store.commit([_stage(1, *[b"%d" % number for number in range(30)])])
+    store.mark(is_open=False)
     store.close()
     store = _store(tmp_path / "log", Retention(max_count=40))
     assert store.commit([Publish("batch", (), (Staged(1, 0, 30, 50),))]) == [True]

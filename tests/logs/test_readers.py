@@ -373,7 +373,9 @@ async def test_a_new_reader_begins_where_its_age_allows(tmp_path: Path) -> None:
 def test_a_new_reader_counts_what_its_commit_appends(tmp_path: Path) -> None:
     """The elements of one commit wait for their insert."""
     path = tmp_path / "log"
-    store = DiskStore(open_file(path, accept_loss=False)[0], path, KEPT, lambda: 1.0)
+    connection, opened = open_file(path, accept_loss=False)
+    opened.close()
+    store = DiskStore(connection, path, KEPT, lambda: 1.0)
     store.load(["0"])
     work = AddReader("nightly", None, (5, None, None), is_at_the_end=False)
     store.commit([Append(0, tuple(elements(0, 8)), 8), work])

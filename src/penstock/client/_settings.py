@@ -101,12 +101,6 @@ def client_settings(  # noqa: PLR0913  # the options of a connection, each with 
     check_hook(on_violation)
     transport = check_type("options", options, TransportOptions) or TransportOptions()
     data = check_setup(url, setup, limits)
-    if url.dialect is not None and url.dialect not in registry.dialects:
-        raise UsageError(
-            f"there is no protocol {url.dialect!r} here; this client has "
-            f"{', '.join(sorted(registry.dialects))}. For those of plugins give "
-            "registry=penstock.spi.build_registry(), or use penstock.connect()"
-        )
     dialect = dialect_at(registry, url)
     found = extensions_for(
         registry,
@@ -143,7 +137,8 @@ def endpoint_settings(
     refuse_unknown("connect()", options, {"publishers", *ConnectOptions.__annotations__})
     parsed = parse_url(url)
     check_permitted(parsed, options.get("transports"))
-    _check_url(parsed, str(url))
+    options["registry"] = registry = registry_of(options.get("registry"), own_registry)
+    _check_url(parsed, str(url), registry)
     authenticate = options.get("authenticate")
     if callable(authenticate):
         # Code of the program runs when its result is awaited, and never inside of the session.
@@ -165,7 +160,13 @@ def with_publishers(
     return EndpointSettings(publishers=checked, **values)
 
 
-def _check_url(parsed: Url, url: str) -> None:
+def _check_url(parsed: Url, url: str, registry: Registry) -> None:
+    if parsed.dialect is not None and parsed.dialect not in registry.dialects:
+        raise UsageError(
+            f"there is no protocol {parsed.dialect!r} here; this client has "
+            f"{', '.join(sorted(registry.dialects))}. For those of plugins give "
+            "registry=penstock.spi.build_registry(), or use penstock.connect()"
+        )
     if parsed.transport not in TRANSPORTS:
         raise UsageError(
             f"{url!r} uses {parsed.transport!r}; this client has {', '.join(TRANSPORTS)}, and "
