@@ -11,6 +11,9 @@ from tests.repo._tree import ROOT, imports_of, python_files, refuse, text_of
 
 FOLDERS = sorted(path.parent.relative_to(ROOT) for path in ROOT.glob("plugins/*/pyproject.toml"))
 MAY_IMPORT = {"penstock.spi", "penstock.api"}
+# A log on a broker is derived from `BrokerLog`.
+OF_LOGS = {"penstock.logs"}
+LOGS = {Path(f"plugins/penstock-{name}") for name in ("kafka", "nats", "redis")}
 # An encoding is written on the decoder that all protocols share,
 # and calls the sink of the protocol.
 OF_ENCODINGS = {"penstock.protocols.rsio", "penstock.wire"}
@@ -111,12 +114,13 @@ def test_each_dependency_of_a_plugin_has_a_lower_bound() -> None:
 
 
 def test_a_plugin_imports_the_plugin_surface_only() -> None:
-    """Of penstock, a plugin imports `penstock.spi` and `penstock.api`, and one with an encoding
-    or a dialect the front doors that this needs.
+    """Of penstock, a plugin imports `penstock.spi` and `penstock.api`, and one with an encoding,
+    a dialect or a log the front doors that this needs.
     """
     more = {
         **dict.fromkeys(ENCODINGS, OF_ENCODINGS),
         **dict.fromkeys(DIALECTS, OF_DIALECTS),
+        **dict.fromkeys(LOGS, OF_LOGS),
         SPARK: OF_SPARK,
         APPLICATIONS: OF_APPLICATIONS,
     }

@@ -4,13 +4,13 @@ breaks it, and nothing else.
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import trio
 
 from penstock.api import UsageError
-from penstock.logs import Log, Retention, RingLog
+from penstock.logs import Ability, Log, NamedReader, Retention, RingLog, Transaction
 from penstock.testing import check_log
 from penstock.testing._check_log import CHECKS, LogContractBroken, OpenLog
 
@@ -205,6 +205,37 @@ async def test_each_check_catches_a_log_that_breaks_it(kind: type[RingLog], chec
     assert str(caught.value).startswith(
         "broken by a cancel" if kind is BreaksWhenCancelled else f"{name}: "
     )
+
+
+class RefusesAll(RingLog):
+    """Refuses all that a log may refuse."""
+
+    def __init__(self, *, retention: Retention, partitions: Sequence[str]) -> None:
+        if retention.acknowledged or retention.max_count is not None:
+            raise UsageError("refused")
+        super().__init__(retention=retention, partitions=partitions)
+
+    async def add_reader(self, *args: Any, **options: Any) -> NamedReader:
+        await trio.lowlevel.checkpoint()
+        raise UsageError("refused")
+
+    def transaction(self, *args: Any, **options: Any) -> Transaction:
+        raise UsageError("refused")
+
+
+ABILITIES: tuple[Ability, ...] = get_args(Ability)
+
+
+async def test_a_log_may_refuse_what_the_contract_lets_it_refuse() -> None:
+    """The other sentences are checked."""
+    await check_log(_opens(RefusesAll), refuses=ABILITIES)
+
+
+@pytest.mark.parametrize("ability", ABILITIES)
+async def test_a_log_that_does_not_refuse_what_it_lacks_is_caught(ability: Ability) -> None:
+    """A call that does nothing would look like a promise."""
+    with pytest.raises(LogContractBroken, match=f"{ability}.*expected UsageError"):
+        await check_log(_opens(RingLog), refuses=[ability])
 
 
 async def test_a_log_that_keeps_its_contract_passes() -> None:

@@ -1,12 +1,16 @@
 """Logs: elements that are kept, each at a position of a partition, and replayed from there.
 
 * `RingLog` keeps elements in memory, `DiskLog` in a file of SQLite. `Log` is what both promise.
+* `BrokerLog` is a log whose elements another program keeps: a plugin gives it a `Broker`.
 * `Spool` writes the elements of a publisher that keeps none to a log.
 * `Retention` says how much a log keeps. `Log.transaction` appends elements exactly once.
 
 Imports `penstock.api`, `penstock.core`, `penstock.streams` and trio.
 """
 
+from penstock.logs._broker import Broker, BrokerNews, Ends
+from penstock.logs._broker_connection import BrokerConnection, Closable
+from penstock.logs._broker_log import Ability, BrokerLog
 from penstock.logs._disk_log import DiskLog
 from penstock.logs._log import Log, NamedReader, Transaction, Written
 from penstock.logs._positions import Position, not_retained
@@ -29,7 +33,14 @@ from penstock.logs._work import Attempt as Attempt
 # isort: on
 
 __all__ = [
+    "Ability",
+    "Broker",
+    "BrokerConnection",
+    "BrokerLog",
+    "BrokerNews",
+    "Closable",
     "DiskLog",
+    "Ends",
     "Log",
     "NamedReader",
     "Position",

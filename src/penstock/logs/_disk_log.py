@@ -54,7 +54,6 @@ from penstock.logs._work import (
     Result,
     Unstage,
     Work,
-    loads_of,
 )
 
 T = TypeVar("T")
@@ -185,7 +184,6 @@ class DiskLog(LogBase):
         self._wait = check_seconds(wait, "wait", zero=True)
         self._thread: DiskWriter | Follower | None = None
         self._opened: _Opened | ReadOnlyFiles | None = None
-        self._run: trio.lowlevel.TrioToken | None = None  # the one that has opened the log
         # The ids whose commit has come back.
         # The store has an id before its commit, which may still fail.
         self._published: dict[str, None] = {}
@@ -204,18 +202,14 @@ class DiskLog(LogBase):
                 f"{self!r} is open already; open it once, and give the open log to all tasks"
             )
         opened = self._opened = await self._open_in_turn()
-        self._run = trio.lowlevel.current_trio_token()
-        # The file may have more partitions than the arguments name, so all
-        # that goes by partition is made anew.
-        self._name_all(tuple(opened.names))
-        self._states = list(opened.states)
-        self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))
-        self._turns = [trio.Lock() for _ in self._names]
+        readers: tuple[ReaderState, ...] = ()
+        if isinstance(opened, _Opened):
+            readers = tuple(opened.store.readers.known.values())
+        self._begin(tuple(opened.names), opened.states, readers)
         if isinstance(opened, ReadOnlyFiles):
             self._thread = Follower(opened, self._update)
         else:
             self._published = dict(opened.store.published)
-            self._update_readers(tuple(opened.store.readers.known.values()))
             self._thread = DiskWriter(opened.store, opened.reserve, self._deliver)
             self.staged.opened(opened.store.attempts, opened.store.last_attempt)
         self._thread.start()
@@ -340,20 +334,7 @@ class DiskLog(LogBase):
 
     def _check_open(self) -> None:
         if self._thread is None:
-            raise UsageError(
-                f"{self!r} is not open: use it inside of `async with DiskLog(...) as log`, or give "
-                "it to the service that publishes it: Service(lifespan=lambda: log)"
-            )
-
-    def _check_run(self) -> None:
-        # What waits for the threads of the log is woken in the run that has opened it: a task of
-        # another run would wait for ever.
-        if trio.lowlevel.current_trio_token() is not self._run:
-            raise UsageError(
-                f"{self!r} was opened in another run of trio, and is used in that one only: open "
-                "it inside of this trio.run, or call it from the other thread with "
-                "trio.from_thread.run(log.append, elements, trio_token=token)"
-            )
+            raise self._not_open()
 
     def _check_writable(self) -> None:
         self._check_open()
@@ -472,11 +453,6 @@ class DiskLog(LogBase):
         while len(self._published) > MOST_TRANSACTIONS:
             del self._published[next(iter(self._published))]
         self._update(states, readers)
-
-    def _count(self, work: Work, sign: int) -> None:
-        for load in loads_of(work):
-            count, size = self._waiting[load.partition]
-            self._waiting[load.partition] = count + sign * load.length, size + sign * load.size
 
     def _error_of(self, error: Exception) -> Exception:
         """Return a new error for each task:

@@ -100,6 +100,7 @@ class LogBase(Log):
         # tasks that wait for elements, and tasks that wait for room.
         self._changed = trio.lowlevel.ParkingLot()
         self._lines = limited_log(LOG)
+        self._run: trio.lowlevel.TrioToken | None = None  # the one that has opened the log
         self.ready: ReadyElements = ReadyElements()
         """The elements that streams of this log hold ready."""
 
@@ -155,6 +156,50 @@ class LogBase(Log):
     def _check_writable(self) -> None:
         """Raise if the log cannot be changed now."""
         self._check_open()
+
+    def _check_may_change(self) -> None:
+        """Raise if no change can come now. Asked before each wait for one."""
+        self._check_open()
+
+    def _check_run(self) -> None:
+        """Raise if another run of trio has opened the log: what a task of this one waits for is
+        woken in that run.
+        """
+        if trio.lowlevel.current_trio_token() is not self._run:
+            raise UsageError(
+                f"{self!r} was opened in another run of trio, and is used in that one only: open "
+                "it inside of this trio.run, or call it from the other thread with "
+                "trio.from_thread.run(log.append, elements, trio_token=token)"
+            )
+
+    def _not_open(self) -> UsageError:
+        """Return the error about a log that is not open."""
+        return UsageError(
+            f"{self!r} is not open: use it inside of `async with {type(self).__name__}(...) as "
+            "log`, or give it to the service that publishes it: Service(lifespan=lambda: log)"
+        )
+
+    def _begin(
+        self,
+        names: tuple[str, ...],
+        states: Sequence[PartitionState],
+        readers: Sequence[ReaderState] = (),
+    ) -> None:
+        """Take over what a log has that is opened: it may have more partitions than the arguments
+        name, so all that goes by partition is made anew.
+        """
+        self._run = trio.lowlevel.current_trio_token()
+        self._name_all(names)
+        self._states = list(states)
+        self._waiting = dict.fromkeys(range(len(names)), (0, 0))
+        self._turns = [trio.Lock() for _ in names]
+        self._update_readers(readers)
+
+    def _count(self, work: Work, sign: int) -> None:
+        """Note that the elements of `work` wait, or wait no longer."""
+        for load in loads_of(work):
+            count, size = self._waiting[load.partition]
+            self._waiting[load.partition] = count + sign * load.length, size + sign * load.size
 
     def _look(self) -> None:
         """Take over what another process has appended. Only a log on disk has one."""
@@ -522,7 +567,7 @@ class LogBase(Log):
                 for name, position in after.items()
             ):
                 # Before the wait: a log that was closed meanwhile wakes nobody.
-                self._check_open()
+                self._check_may_change()
                 await self._changed.park()
         self._check_open()
         return {name: state.latest for name, state in zip(self._names, self._states, strict=True)}
@@ -579,6 +624,7 @@ class LogBase(Log):
             if position < state.latest:
                 end = min(position + most, state.latest if stop is None else stop, state.latest)
                 return await self._read(index, position, end, step, owner)
+            self._check_may_change()
             await self._changed.park()
         return ()
 

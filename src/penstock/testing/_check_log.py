@@ -4,13 +4,15 @@ its contract.
 Rules of this file:
 
 * Each check opens an empty log, and is named after the sentence that it checks.
+* A log may refuse abilities (`Ability`). Then the sentences that need one are not checked, and the
+  calls must raise UsageError: a log that keeps no promise must not seem to make it.
 * No check depends on time: a log in virtual time and a log whose work runs in threads give the same
   results.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Final, TypeAlias
 
 import trio
@@ -18,7 +20,7 @@ import trio.testing
 
 from penstock.api import LimitExceeded, PositionNotRetained, UsageError, partition_of
 from penstock.core import LOG
-from penstock.logs import Log, Retention
+from penstock.logs import Ability, Log, Retention
 from penstock.streams import collect, subscribe
 
 OpenLog: TypeAlias = Callable[[Sequence[str], Retention], AbstractAsyncContextManager[Log]]
@@ -26,6 +28,7 @@ OpenLog: TypeAlias = Callable[[Sequence[str], Retention], AbstractAsyncContextMa
 
 PARTITIONS: Final = ("east", "west")
 PLENTY: Final = Retention(max_count=10_000)
+BYTES: Final = Retention(max_bytes=100_000_000)
 FEW: Final = Retention(max_count=16)
 UNTIL_ACKNOWLEDGED: Final = Retention(max_count=16, acknowledged=True)
 
@@ -36,23 +39,38 @@ class LogContractBroken(AssertionError):
     """
 
 
-async def check_log(open_log: OpenLog) -> None:
+async def check_log(open_log: OpenLog, *, refuses: Collection[Ability] = ()) -> None:
     """Check an implementation of `Log`. Raises LogContractBroken for the first check that it fails,
     or the error that a check met.
 
     `open_log` takes the names of partitions and a `Retention`, and returns the async context of a
-    new log; it is called for each check.
+    new log; it is called for each check. `refuses` names what this kind of log does not have: its
+    sentences are not checked, and the calls must raise UsageError.
     """
+    # A log without `max_count` has bytes to count.
+    plenty = BYTES if "max_count" in refuses else PLENTY
     for check in CHECKS:
-        try:
-            async with open_log(PARTITIONS, RETENTIONS.get(check, PLENTY)) as log:
+        if NEEDS.get(check) in refuses:
+            continue
+        with _named_after(check):
+            async with open_log(PARTITIONS, RETENTIONS.get(check, plenty)) as log:
                 await check(log)
-        except (LogContractBroken, BaseExceptionGroup) as broken:
-            # A check with several tasks raises a group. The text is all that its reader needs.
-            texts = _texts_of(broken)
-            if not texts:
-                raise
-            raise LogContractBroken(f"{check.__name__.removeprefix('_')}: {texts[0]}") from None
+    for ability in refuses:
+        with _named_after(_what_a_log_refuses_raises_usage_error):
+            await _what_a_log_refuses_raises_usage_error(open_log, ability, plenty)
+
+
+@contextmanager
+def _named_after(check: Callable[..., object]) -> Iterator[None]:
+    """Name the check in the text of what breaks it."""
+    try:
+        yield
+    except (LogContractBroken, BaseExceptionGroup) as broken:
+        # A check with several tasks raises a group. The text is all that its reader needs.
+        texts = _texts_of(broken)
+        if not texts:
+            raise
+        raise LogContractBroken(f"{check.__name__.removeprefix('_')}: {texts[0]}") from None
 
 
 def _texts_of(broken: BaseException) -> list[str]:
@@ -499,6 +517,22 @@ async def _a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
     )
 
 
+async def _what_a_log_refuses_raises_usage_error(
+    open_log: OpenLog, ability: Ability, plenty: Retention
+) -> None:
+    async def use() -> None:
+        retention = RETENTIONS_OF.get(ability, plenty)
+        async with open_log(PARTITIONS, retention) as log:
+            if ability == "readers":
+                await log.add_reader("nightly")
+            elif ability == "transactions":
+                transaction = log.transaction("batch 1")
+                await transaction.stage([b"x"], partition="east")
+                await transaction.publish()
+
+    await _expect_error(UsageError, use(), f"the use of {ability!r}, which the log refuses")
+
+
 async def _expect_error(
     kind: type[PositionNotRetained | UsageError | LimitExceeded], call: Awaitable[object], what: str
 ) -> "_Figures":
@@ -552,3 +586,21 @@ RETENTIONS: Final = {
     _a_reader_that_holds_too_much_is_dropped_and_learns_what_it_lost: UNTIL_ACKNOWLEDGED,
 }
 """The retention of the log that a check gets, if it is not `PLENTY`."""
+
+NEEDS: Final[dict[Callable[[Log], Awaitable[None]], Ability]] = {
+    _the_oldest_elements_are_dropped_and_reading_them_is_an_error: "max_count",
+    _a_time_before_the_oldest_element_leads_to_it: "max_count",
+    _a_reader_that_is_too_slow_learns_what_it_missed: "max_count",
+    _a_full_log_makes_append_wait_until_elements_are_acknowledged: "acknowledged",
+    _the_last_two_acknowledged_ranges_are_kept: "acknowledged",
+    _a_transaction_is_published_once_and_whole: "transactions",
+    _a_named_reader_keeps_its_position_and_what_it_needs: "readers",
+    _a_reader_that_holds_too_much_is_dropped_and_learns_what_it_lost: "readers",
+}
+"""The ability without which a log does not get a check."""
+
+RETENTIONS_OF: Final[dict[Ability, Retention]] = {
+    "acknowledged": UNTIL_ACKNOWLEDGED,
+    "max_count": FEW,
+}
+"""The retention that a log refuses with an ability."""
