@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.api import SignalKind
+from penstock.logs import Retention, RingLog
 from penstock.runtime import Service, connect, serve
 from penstock.session import ReceivingStream
 from penstock.spi import StreamOpened, build_registry, hookimpl
@@ -95,6 +96,27 @@ async def test_both_taps_count_all_elements_and_their_bytes(
         assert all(row.first <= row.last for row in tap.rows)
         assert [row.first for row in tap.rows] == sorted(row.first for row in tap.rows)
     assert (got.event.outbound, sent.event.outbound) == (False, True)
+
+
+@pytest.mark.parametrize("demand", [1, 8, 256, 8_192])
+async def test_elements_of_a_log_are_counted_once(demand: int) -> None:
+    """A log gives the last elements of a reservation as a list. The stream requests the next ones
+    before it has taken that list, and the list is not counted again then.
+    """
+    there, count = Taps(), 2_000
+    log = RingLog(retention=Retention(max_count=count))
+    await log.append([b"%d" % number for number in range(count)])
+    service = Service()
+    service.publish("log", log)
+    async with (
+        serve(service, "memory://tap", registry=there.registry()),
+        connect("memory://tap") as peer,
+        peer.subscribe("log?start=0&stop=2000", demand=demand) as stream,
+    ):
+        assert len([element async for element in stream]) == count
+    (sent,) = there.taps
+    assert sent.total(SignalKind.ON_NEXT) == count
+    assert sent.most_beyond_demand() == 0
 
 
 @PROTOCOLS

@@ -53,9 +53,12 @@ class TappedSending(TappedRelay):
         size = self._stream.element_size
         length = size_of((element,))
         began = self._tap.elements(length // size if size else 1, length)
+        # The element gets into the batch, and is counted. The stream may request more before it
+        # returns, and that must not count it again.
+        self._lent = None
         self._stream.on_next(element)
         self._tap.returned(began)
-        self._lend()  # the element may be in the batch, and is counted
+        self._lend_again()
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that the publisher has at hand."""
@@ -63,9 +66,10 @@ class TappedSending(TappedRelay):
         size, element_size = size_of(elements), self._stream.element_size
         count = size // element_size if element_size else len(elements)
         began = self._tap.elements(count, size)
+        self._lent = None  # as in on_next
         self._stream.on_next_many(elements)
         self._tap.returned(began)
-        self._lend()
+        self._lend_again()
 
     def on_reservation_used(self) -> None:
         """Tell the stream that its batch has all elements that were requested."""
@@ -81,6 +85,15 @@ class TappedSending(TappedRelay):
         batch = self._lent = self._stream.run
         self._seen = 0 if batch is None else len(batch.elements)
         return batch
+
+    def _lend_again(self) -> None:
+        """Look at the batch as it is now. If it was lent to the publisher meanwhile, only what was
+        appended since then is new.
+        """
+        if self._lent is None:
+            self._lend()
+        else:
+            self._count_lent()
 
     def _count_lent(self) -> None:
         """Count what the publisher has appended since the last look."""
