@@ -62,7 +62,7 @@ from penstock_rsocket._layout import (
     FrameType,
 )
 
-_pack_header: Final = layout.HEADER.pack  # bound methods: no look-up for each frame
+pack_header: Final = layout.HEADER.pack  # bound methods: no look-up for each frame
 _read_header: Final = layout.HEADER.unpack_from
 _read_number: Final = layout.NUMBER.unpack_from
 
@@ -154,7 +154,7 @@ def frame_header(kind: int, flags: int, stream_id: int, size: int) -> bytes:
     length = FRAMED_HEADER_SIZE + size
     if length > LARGEST_LENGTH or not 0 <= stream_id <= LARGEST_STREAM_ID:
         raise _does_not_fit(stream_id, length)
-    return _pack_header(length >> 16, length & 0xFFFF, stream_id, kind << TYPE_SHIFT | flags)
+    return pack_header(length >> 16, length & 0xFFFF, stream_id, kind << TYPE_SHIFT | flags)
 
 
 def payload(

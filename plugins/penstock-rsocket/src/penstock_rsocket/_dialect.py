@@ -71,6 +71,7 @@ from penstock_rsocket._codec import (
     frame_header,
     join_metadata,
     join_run,
+    pack_header,
     payload_header,
     split_metadata,
 )
@@ -82,14 +83,17 @@ from penstock_rsocket._layout import (
     FOLLOWS,
     FRAMED_HEADER_SIZE,
     IGNORE,
+    LARGEST_LENGTH,
     LARGEST_NUMBER,
     LARGEST_STREAM_ID,
     LAST_APPLICATION_CODE,
+    LAST_PAYLOAD,
     LENGTH_SIZE,
     MAJOR,
     METADATA,
     NEXT,
     NUMBER,
+    PLAIN_REQUEST,
     RESPOND,
     TYPE_SHIFT,
     ErrorCode,
@@ -709,7 +713,8 @@ class RsocketDialect:
         self._streams = session.streams
         self._setup = settings.setup
         self._is_framed = settings.framed
-        self.max_unsplit: int = session.channel.limits.split_outbound_at
+        longest = LARGEST_LENGTH - FRAMED_HEADER_SIZE
+        self.max_unsplit: int = min(session.channel.limits.split_outbound_at, longest)
         self.resumable: ResumableFrames | None = None
         """Counts what can be resumed. None without resuming, or if the client does not want it."""
         self.takeover: Takeover | None = None
@@ -942,15 +947,16 @@ class RsocketDialect:
 
     def next_id(self, target: Any) -> int:
         """Return the id of a new request. Raises UsageError for one that cannot be sent."""
-        if target.__class__ is ChannelElements:
-            joined = self.channels.join(target)
-            if joined is not None:
-                return joined
-        elif target.__class__ is Request and target.model is Model.METADATA_PUSH:
-            return 0
-        # Here, because a request that is refused must not take an id or a place.
-        elif isinstance(target, str) or target.name is not None or target.metadata:
+        if target.__class__ is Request:
+            if target.model is Model.METADATA_PUSH:
+                return 0
+            # Here, because a request that is refused must not take an id or a place.
+            if target.name is not None or target.metadata:
+                self._check_metadata(target)
+        elif target.__class__ is not ChannelElements:  # a name
             self._check_metadata(target)
+        elif (joined := self.channels.join(target)) is not None:
+            return joined
         self._last_id += 2
         if self._last_id > LARGEST_STREAM_ID:
             self._last_id, self._has_wrapped = 2 - self._last_id % 2, True
@@ -979,7 +985,10 @@ class RsocketDialect:
             and len(target.data) <= self.max_unsplit
         ):
             self.single.add(stream_id)
-            return frame_header(_REQUEST, 0, stream_id, len(target.data)) + target.data
+            data = target.data
+            # As `frame_header` does: the id and the length were checked.
+            length = FRAMED_HEADER_SIZE + len(data)
+            return pack_header(length >> 16, length & 0xFFFF, stream_id, PLAIN_REQUEST) + data
         if not demand or not self._has_lease(stream_id):
             # Without demand it waits for the first one: a request without demand does not exist.
             self._unsent[stream_id] = Unsent(target, demand)
@@ -1258,7 +1267,9 @@ class RsocketDialect:
         observers = self._streams.observers
         if observers is not None:
             observers.before_accept(stream_id, 0)
-        return frame_header(_PAYLOAD, _LAST, stream_id, len(element)) + element
+        # As `frame_header` does: an element above `max_unsplit` does not come here.
+        length = FRAMED_HEADER_SIZE + len(element)
+        return pack_header(length >> 16, length & 0xFFFF, stream_id, LAST_PAYLOAD) + element
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""
