@@ -154,7 +154,8 @@ def commands(*, short: bool) -> Iterator[tuple[Commands, Commands]]:
         copy = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
         subprocess.run(copy, cwd=name, check=True)
         libraries = f"{name}/lib/*"
-        sources = [str(HERE / file) for file in ("Checked.java", "CheckedClient.java")]
+        files = HERE / "Checked.java", HERE / "CheckedClient.java", POM.parent / "common/Routed.java"
+        sources = [str(file) for file in files]
         subprocess.run(["javac", "-cp", libraries, "-d", name, *sources], check=True)
         java = ["java", "-cp", f"{libraries}:{name}"]
         servers["rsocket-java"] = [*java, "Checked"]
