@@ -154,8 +154,8 @@ def commands(*, short: bool) -> Iterator[tuple[Commands, Commands]]:
         copy = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
         subprocess.run(copy, cwd=name, check=True)
         libraries = f"{name}/lib/*"
-        files = HERE / "Checked.java", HERE / "CheckedClient.java", POM.parent / "common/Routed.java"
-        sources = [str(file) for file in files]
+        sources = [str(HERE / file) for file in ("Checked.java", "CheckedClient.java")]
+        sources.append(str(POM.parent / "common/Routed.java"))
         subprocess.run(["javac", "-cp", libraries, "-d", name, *sources], check=True)
         java = ["java", "-cp", f"{libraries}:{name}"]
         servers["rsocket-java"] = [*java, "Checked"]
