@@ -618,8 +618,8 @@ class RsocketDecoder(FrameDecoder):
             return deliver_run(data, position, HEADER_SIZE, stride, stream)
         start, elements = position, [data[position + HEADER_SIZE : after]]
         append, end, longest = elements.append, len(data), self._max_body + FRAMED_HEADER_SIZE
-        # As in the loop over single frames: one call for a header takes two thirds of the time of
-        # comparing its end and reading its length.
+        # One call reads a header, which takes two thirds of the time of comparing its end and
+        # reading its length. The loop over single frames does the same.
         while len(elements) < LONGEST_RUN and end - after >= HEADER_SIZE:
             high, low, next_id, word = _read_header(data, after)
             length = high << 16 | low

@@ -211,7 +211,9 @@ class ReceivedFrames:
             self._skip(kind, stream_id)
 
     def _skip(self, kind: FrameType, stream_id: int) -> None:
-        """Skip a frame that cannot be read. What is lost with it ends its stream."""
+        """Skip a frame that cannot be read. Its stream ends if an element or a request is lost with
+        it.
+        """
         text = "a frame was skipped, whose metadata ends after it"
         opened = self._opened.get(stream_id)
         if kind is FrameType.PAYLOAD and isinstance(opened, ReceivingStream):
@@ -636,7 +638,7 @@ class ReceivedFrames:
     def _lease(self, _flags: int, _stream_id: int, body: bytes) -> None:
         ttl, requests = _read_number(body)[0], _read_number(body, 4)[0]
         leases = self._dialect.leases
-        # Without the flag L in the SETUP nobody waits for it.
+        # Without the flag L in the SETUP no request waits for a lease.
         if self._channel.spend_control_token() and leases is not None:
             leases.receive(ttl, requests)
 
@@ -700,7 +702,7 @@ class RsocketDialect:
     takes_extensions: ClassVar[bool] = False
     resumes: ClassVar[bool] = True
     carries_metadata: ClassVar[bool] = True
-    # Its messages are metadata of requests. RSocket has no place for those of others.
+    # Its messages are metadata of requests. RSocket has no place for those of other extensions.
     default_extensions: ClassVar[frozenset[int]] = frozenset({traces.EXTENSION})
     takes_encodings: ClassVar[bool] = False
     examines_peers: ClassVar[bool] = True
@@ -877,8 +879,8 @@ class RsocketDialect:
         return b""
 
     def _traced(self, target: str | Request) -> str | Request:
-        """Return what is asked for with the trace that was kept, unless the program has given one
-        itself, or there is no room.
+        """Return the request with the trace that was kept. Return it unchanged if the program has
+        given a trace itself, or if there is no room for one.
         """
         trace, self._trace = self._trace, None
         request = target
@@ -1121,8 +1123,8 @@ class RsocketDialect:
                 self.channels.forget(stream_id)
 
     def _end_leaving(self, stream_id: int) -> bytes:
-        """Forget the direction away from this side, which is complete. Return what tells the peer
-        that nobody takes its elements.
+        """Forget the direction away from this side, which is complete. Return the frame that tells
+        the peer that its elements are not taken.
         """
         arriving = self.channels.arriving.get(stream_id)
         if arriving is None:
@@ -1260,7 +1262,7 @@ class RsocketDialect:
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
         """Encode the only element of a request for one value, with its end in the same frame."""
-        # As `forget_served` does, for an id that is no channel.
+        # As `forget_served` does, for an id that is not of a channel.
         self.answering.pop(stream_id, None)
         if self._received.requests.sizes:
             self._received.requests.release(stream_id)
@@ -1327,7 +1329,7 @@ class RsocketDialect:
             known = connection_reason(reason)
             is_good = known is not None and known.ends_accepted and not self._session.cuts_streams
             code = ErrorCode.CONNECTION_CLOSE if is_good else ErrorCode.CONNECTION_ERROR
-        # The service refuses a SETUP that was read in words of its own.
+        # The service itself words the refusal of a SETUP that could be read.
         elif self._received.handshake.has_begun:
             code = ErrorCode.REJECTED_SETUP
         else:
