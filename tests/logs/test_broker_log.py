@@ -1,5 +1,5 @@
-"""A log on a broker: its news, its losses, refused calls. `check_log` has the sentences of the
-contract.
+"""A log on a broker: what the broker tells, what it loses, what is refused. `check_log` has the
+sentences of the contract.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import penstock
 from penstock.api import LogError, PositionNotRetained, UsageError
-from penstock.logs import Broker, BrokerLog, Retention, Spool
+from penstock.logs import BrokerLog, Retention, Spool
 from penstock.streams import collect, from_iterable, subscribe
 from penstock.testing import check_log
 from tests.logs._shelf import Shelf, open_broker_log
@@ -91,8 +91,8 @@ async def test_an_older_end_changes_nothing() -> None:
 async def test_a_lost_broker_ends_what_waits_and_the_log_works_again(
     nursery: trio.Nursery,
 ) -> None:
-    """A stream that waits fails with the text of the broker. A later call goes to the broker, which
-    may be back.
+    """A stream that waits fails with the text of the broker. What is called later goes to the
+    broker, which may be back.
     """
     shelf = Shelf()
     errors: list[str] = []
@@ -188,17 +188,6 @@ async def test_a_closed_log_ends_what_waits() -> None:
         assert log.latest() == {"0": 0}
 
 
-async def test_a_broker_without_transactions_says_what_its_log_must_refuse() -> None:
-    """The author of the broker reads it, if the log does not refuse them."""
-
-    class Plain(Shelf):
-        publish = Broker.publish
-
-    async with BrokerLog(Plain()) as log:
-        with pytest.raises(UsageError, match=r"give BrokerLog\(refuses=\['transactions'\]\)"):
-            await log.transaction("a").publish()
-
-
 def test_what_a_broker_log_refuses_is_named_at_the_call() -> None:
     """The text lists all that it refuses."""
     with pytest.raises(UsageError, match="It refuses: acknowledged, max_count, readers"):
@@ -208,7 +197,7 @@ def test_what_a_broker_log_refuses_is_named_at_the_call() -> None:
 
 
 async def test_another_run_of_trio_cannot_use_an_open_log() -> None:
-    """The tasks that wait for it are woken in the run that has opened the log."""
+    """What it waits for is woken in the run that has opened the log."""
     async with BrokerLog(Shelf()) as log:
         with pytest.raises(UsageError, match="was opened in another run of trio"):
             await trio.to_thread.run_sync(trio.run, log.append, [b"a"])

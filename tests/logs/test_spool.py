@@ -12,7 +12,14 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from penstock.api import LogError, PositionNotRetained, PublisherFailed, Rejected, UsageError
+from penstock.api import (
+    LimitExceeded,
+    LogError,
+    PositionNotRetained,
+    PublisherFailed,
+    Rejected,
+    UsageError,
+)
 from penstock.logs import DiskLog, Retention, RingLog, Spool
 from penstock.runtime import Service, remote, serve
 from penstock.spi import Reconnect
@@ -317,3 +324,23 @@ async def test_a_batch_above_the_bound_of_an_append_goes_in_pieces() -> None:
     log = RingLog(retention=Retention(max_bytes=100_000_000))
     await Spool(big, log).run()
     assert log.latest()["0"] == 20
+
+
+class NarrowLog(RingLog):
+    """A log that takes at most 1,000 bytes at once, as one on a broker may."""
+
+    async def append(self, elements: Sequence[bytes], **place: Any) -> range:
+        if sum(map(len, elements)) > 1_000:
+            raise LimitExceeded("too many", limit="bytes", value=1_000)
+        return await super().append(elements, **place)
+
+
+async def test_a_log_that_takes_less_at_once_gets_several_parts() -> None:
+    """The elements come in order and once; one that is too large by itself ends the spool."""
+    log = NarrowLog(retention=KEEP_ALL, partitions=PARTITIONS)
+    elements = [b"%0300d" % number for number in range(10)]
+    spool = Spool(elements, log)
+    await spool.run()
+    assert (await collect(log.source(stop="latest")), spool.appended) == (elements, 10)
+    with pytest.raises(LimitExceeded):
+        await Spool([b"x" * 1_001], log).run()

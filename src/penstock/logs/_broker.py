@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import trio
 
-from penstock.api import UsageError
 from penstock.logs._log import Written
 
 
@@ -88,9 +87,7 @@ class Broker(ABC):
         one in each; None if the id was published before. A broker whose log refuses transactions
         does not need it.
         """
-        raise UsageError(
-            f"{type(self).__name__} has no publish(): give BrokerLog(refuses=['transactions'])"
-        )
+        raise NotImplementedError
 
     @abstractmethod
     async def read(

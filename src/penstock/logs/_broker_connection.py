@@ -96,8 +96,7 @@ class BrokerConnection(Generic[C]):
                     if trio.current_time() - lost_at >= self._timeout:
                         self._lost(self._reason)
                     await trio.sleep(pause)
-                    # Several attempts fit into the time of a call.
-                    pause = min(2 * pause, LONGEST_PAUSE, self._timeout / 4)
+                    pause = min(2 * pause, LONGEST_PAUSE)
                 else:
                     self._reason = ""
                     self._set(made)

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import trio
 
 from penstock.api import (
+    LimitExceeded,
     PlaceInStream,
     PositionNotRetained,
     PublisherFailed,
@@ -191,11 +192,24 @@ class Spool:
                     raise instead_of
                 elements = batch if after is None else await self._new_of(batch, after)
                 for piece in _pieces(elements):
-                    await self._log.append(piece, partition=self._partition)
-                    self.appended += len(piece)
+                    await self._append(piece)
                 self._next = after
                 # Only behind the append, so that a log that waits for room stops the publisher.
                 stream.request(len(batch))
+
+    async def _append(self, elements: list[bytes]) -> None:
+        """Append elements, in parts if the log takes fewer at once: one on a broker may."""
+        try:
+            await self._log.append(elements, partition=self._partition)
+        except LimitExceeded:
+            # None of them was appended.
+            half = len(elements) // 2
+            if not half:
+                raise
+            await self._append(elements[:half])
+            await self._append(elements[half:])
+        else:
+            self.appended += len(elements)
 
     async def _new_of(self, batch: list[bytes], after: int) -> list[bytes]:
         """Return the elements that the log has not, after a mark was written if one is needed.
