@@ -1,4 +1,4 @@
-"""Limits that tests of several packages have in common, by their purpose."""
+"""Limits that tests of several packages have in common, by what they are for."""
 
 from typing import Final
 

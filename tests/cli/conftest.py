@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the command line."""
+"""What the tests of the command line share."""
 
 from collections.abc import Iterator
 

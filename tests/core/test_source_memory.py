@@ -1,4 +1,4 @@
-"""The bytes that the sources of one peer hold."""
+"""What the sources of one peer hold."""
 
 from penstock.core._source_memory import SourceMemory
 

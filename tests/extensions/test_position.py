@@ -1,4 +1,6 @@
-"""The position extension on one connection, message by message: places, positions, and refusals."""
+"""The position extension on one connection, message by message:
+places, positions, and what is refused.
+"""
 
 from typing import Any
 
@@ -105,7 +107,7 @@ def test_a_message_is_refused_for_its_length() -> None:
 
 
 def test_places_become_words_of_the_name() -> None:
-    """A place applies to the next subscribe with its id, and to no other one."""
+    """Of the next subscribe with this id, and of no other one."""
     raw = server()
     raw.send(
         places(encode_places(7, 500, "latest")),
@@ -244,6 +246,6 @@ def test_a_request_for_a_stream_is_changed_as_a_name_is_and_one_for_a_value_is_r
 
 
 def test_numbers_are_read_to_the_end_of_the_body() -> None:
-    """An unfinished number makes the result None."""
+    """An unfinished one is none."""
     assert decode_numbers(b"", 0) == ()
     assert decode_numbers(bytes.fromhex("0080"), 0) is None

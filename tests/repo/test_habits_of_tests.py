@@ -34,6 +34,7 @@ REAL_TIME = (
     "plugins/penstock-http/tests/_web_server.py",
     "plugins/penstock-http/tests/test_asgi_on_asyncio.py",
     "plugins/penstock-http/tests/test_asgi_servers.py",
+    "plugins/penstock-kafka/tests",  # a broker in Java
     "plugins/penstock-spark/tests/test_kills.py",
     "plugins/template-transport/tests/conftest.py",
     "tests/distributions/test_http_workers.py",

@@ -14,7 +14,7 @@ from penstock import Credentials, PublisherFailed, Rejected
 @dataclass
 @dataclass
 class Order:
-    """The order of a customer."""
+    """What a customer wants."""
 
     symbol: str
     amount: int
@@ -23,7 +23,7 @@ class Order:
 @dataclass
 @dataclass
 class Receipt:
-    """The answer of the shop."""
+    """What the shop answers."""
 
     symbol: str
     total: float

@@ -16,7 +16,7 @@ REFUSED = 0x301  # RSocket leaves the codes from 0x301 on to programs
 @dataclass
 @dataclass
 class Order:
-    """The order of a customer."""
+    """What a customer wants."""
 
     symbol: str
     amount: int
@@ -25,7 +25,7 @@ class Order:
 @dataclass
 @dataclass
 class Receipt:
-    """The answer of the service."""
+    """What the service answers."""
 
     symbol: str
     total: float

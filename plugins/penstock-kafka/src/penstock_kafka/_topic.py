@@ -1,0 +1,281 @@
+"""The requests for one topic, on asyncio: its partitions and their ends, fetches by position,
+batches to append.
+
+Rules of this file:
+
+* aiokafka does not document these requests, and has a consumer and a producer in their place. Its
+  consumer has one position for each partition, and a log has one for each of its readers. Its
+  producer tries an append again without an end, and does not say why it fails.
+* Kafka answers the requests of a connection one after the other. So what waits at the broker has a
+  connection of its own: `group`.
+* A request that failed for a time is sent again until `timeout` has passed. Each request can be
+  repeated: a batch has a number (`Producer`).
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, TypeVar
+
+from aiokafka import TopicPartition
+from aiokafka import errors as kafka
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.admin import DescribeConfigsRequest
+from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.protocol.produce import ProduceRequest
+from aiokafka.protocol.transaction import InitProducerIdRequest
+
+from penstock.logs import Ends
+from penstock_kafka._access import KafkaAccess
+from penstock_kafka._decode import Aborted
+from penstock_kafka._errors import explained, is_temporary
+
+T = TypeVar("T")
+
+PAUSE: Final = 0.1
+"""Seconds before a request that failed is sent again."""
+
+METADATA_AGE: Final = 15_000
+"""Milliseconds after which the partitions of a topic are looked up again."""
+
+DEFAULT_BATCH_BYTES: Final = 1_048_588
+"""The default of max.message.bytes, for a user who may not read the settings of a topic."""
+
+SETTINGS: Final = ("max.message.bytes", "retention.bytes", "retention.ms", "cleanup.policy")
+"""The settings of a topic that a log looks at."""
+
+COMMITTED: Final = 1
+"""Isolation: elements of transactions that are open or aborted are not sent."""
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+_TOPIC: Final = 2  # the kind of a resource
+_NO_LEADER: Final = (None, -1)
+_WRITERS: Final = 4  # connections for appends to one broker
+_FAILED: Final = (kafka.KafkaError, OSError)
+
+
+class Answer(NamedTuple):
+    """What a broker sent for a fetch. `ends` are those of the partition."""
+
+    data: bytes
+    aborted: Aborted
+    ends: Ends
+
+
+class Topic:
+    """One topic of a cluster. Used in the loop of asyncio only."""
+
+    def __init__(
+        self, brokers: Sequence[str], name: str, access: KafkaAccess, timeout: float
+    ) -> None:
+        self.name = name
+        self.where: str = f"topic {name!r} at {','.join(brokers)}"
+        self.timeout = timeout
+        self.batch_bytes: int = DEFAULT_BATCH_BYTES
+        """Bytes of a record batch, at most: max.message.bytes of the topic."""
+        self.settings: dict[str, str] = {}
+        """Those of the topic that are named in `SETTINGS`, as far as the user may read them."""
+        self._brokers = brokers
+        self._access = access
+        self._client: AIOKafkaClient | None = None
+        self._producer: tuple[int, int] | None = None
+        self._producer_turn = asyncio.Lock()
+        self.producers: int = 0
+        """How many ids of a producer there were. Batches are numbered anew for each."""
+
+    async def open(self) -> int:
+        """Connect, and return the number of partitions. Raises LogError and UsageError."""
+        self._client = client = AIOKafkaClient(
+            bootstrap_servers=list(self._brokers),
+            request_timeout_ms=int(self.timeout * 1_000),
+            metadata_max_age_ms=METADATA_AGE,
+            **self._access.options(),
+        )
+        try:
+            async with asyncio.timeout(self.timeout):
+                await client.bootstrap()
+                # All topics, and not this one: to ask for one by name creates it at a broker with
+                # auto.create.topics.enable.
+                known = await client.fetch_all_metadata()
+                count = len(known.partitions_for_topic(self.name) or ())
+                if self.name in known.unauthorized_topics:
+                    raise kafka.TopicAuthorizationFailedError(self.name)
+                if not count:
+                    raise kafka.UnknownTopicOrPartitionError(self.name)
+                await client.set_topics([self.name])
+                await self._look_at_settings()
+        except _FAILED as error:
+            raise explained(error, self.where, self.timeout) from error
+        return count
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions, as it is known now."""
+        return len(self._connected().cluster.partitions_for_topic(self.name) or ())
+
+    # --- reading
+
+    async def ends(self, partitions: Iterable[int]) -> dict[int, Ends]:
+        """Return the ends of partitions."""
+        wanted = list(partitions)
+        earliest = await self.offsets(dict.fromkeys(wanted, EARLIEST))
+        latest = await self.offsets(dict.fromkeys(wanted, LATEST))
+        # The earliest may have moved between the two requests.
+        return {each: Ends(min(earliest[each], latest[each]), latest[each]) for each in wanted}
+
+    async def offsets(self, times: dict[int, int]) -> dict[int, int]:
+        """Return, for each partition, the offset of the first element of a time in milliseconds, or
+        of an end; -1 if no element is as late.
+        """
+        return await self._retried(self._offsets, times)
+
+    async def fetch(
+        self, partition: int, position: int, max_bytes: int, *, wait: int = 0
+    ) -> Answer:
+        """Return what a partition has from `position` on, at least one batch; nothing if it has
+        nothing after `wait` milliseconds. Raises OffsetOutOfRangeError of aiokafka.
+        """
+        return await self._retried(self._fetch, partition, position, max_bytes, wait)
+
+    async def _fetch(self, partition: int, position: int, max_bytes: int, wait: int) -> Answer:
+        found = await self.fetch_at(
+            self.leader(partition), {partition: position}, max_bytes, wait=wait, group="read"
+        )
+        return found[partition]
+
+    async def fetch_at(
+        self, node: int, positions: dict[int, int], max_bytes: int, *, wait: int, group: str
+    ) -> dict[int, Answer]:
+        """Return what one broker has of some partitions. Raises the errors of aiokafka."""
+        wanted = [(each, position, max_bytes) for each, position in positions.items()]
+        request = FetchRequest(wait, 1, max_bytes, COMMITTED, [(self.name, wanted)])
+        response = await self._send(node, request, group)
+        found = {}
+        for partition, code, _, stable, *rest in response.topics[0][1]:
+            _raise_for(code)
+            # Version 4 has no begin of the log; 11 has a replica before the data.
+            earliest = rest[0] if response.API_VERSION >= 5 else 0
+            aborted = rest[1] if response.API_VERSION >= 5 else rest[0]
+            found[partition] = Answer(rest[-1] or b"", aborted or (), Ends(earliest, stable))
+        return found
+
+    def leader(self, partition: int) -> int:
+        """Return the broker that has a partition. Raises LeaderNotAvailableError of aiokafka."""
+        client = self._connected()
+        node = client.cluster.leader_for_partition(TopicPartition(self.name, partition))
+        if node in _NO_LEADER:
+            client.force_metadata_update()
+            raise kafka.LeaderNotAvailableError(f"partition {partition}")
+        return int(node)
+
+    async def _offsets(self, times: dict[int, int]) -> dict[int, int]:
+        by_leader: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for partition, time in times.items():
+            by_leader[self.leader(partition)].append((partition, time))
+        found: dict[int, int] = {}
+        for node, wanted in by_leader.items():
+            request = OffsetRequest(-1, COMMITTED, [(self.name, wanted)])
+            response = await self._send(node, request, "read")
+            for partition, code, _, offset in response.topics[0][1]:
+                _raise_for(code)
+                found[partition] = offset
+        return found
+
+    # --- appending
+
+    async def producer(self) -> tuple[int, int]:
+        """Return the id and the epoch of the producer: a broker takes each of its batches once."""
+        async with self._producer_turn:
+            if self._producer is None:
+                self._producer = await self._retried(self._new_producer)
+                self.producers += 1
+            return self._producer
+
+    def forget_producer(self) -> None:
+        """Take another id for the next batch."""
+        self._producer = None
+
+    async def append(self, partition: int, batch: bytes) -> int:
+        """Append a batch, with all replicas that are in sync, and return the position of its first
+        element. Raises the errors of aiokafka.
+        """
+        request = ProduceRequest(
+            transactional_id=None,
+            required_acks=-1,
+            timeout=int(self.timeout * 1_000),
+            topics=[(self.name, [(partition, batch)])],
+        )
+        response = await self._send(
+            self.leader(partition), request, f"append {partition % _WRITERS}"
+        )
+        _, code, offset, *_ = response.topics[0][1][0]
+        _raise_for(code)
+        return int(offset)
+
+    async def _new_producer(self) -> tuple[int, int]:
+        node = self._connected().get_random_node()
+        if node is None:
+            raise kafka.KafkaConnectionError("no broker is known")
+        response = await self._send(node, InitProducerIdRequest(None, 0), "read")
+        _raise_for(response.error_code)
+        return response.producer_id, response.producer_epoch
+
+    # --- inside
+
+    async def _retried(self, attempt: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Return what `attempt` returns, within `timeout`. Raises LogError and UsageError, and
+        OffsetOutOfRangeError of aiokafka.
+        """
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self.timeout
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return await attempt(*args)
+            except kafka.OffsetOutOfRangeError:
+                raise
+            except _FAILED as error:
+                if not is_temporary(error) or clock() + PAUSE >= deadline:
+                    raise explained(error, self.where, self.timeout) from error
+            self.look_again()
+            await asyncio.sleep(PAUSE)
+
+    def look_again(self) -> None:
+        """Look up the leaders of the partitions."""
+        if self._client is not None:
+            self._client.force_metadata_update()
+
+    async def _send(self, node: int, request: Any, group: str) -> Any:
+        return await self._connected().send(node, request, group=group)
+
+    def _connected(self) -> AIOKafkaClient:
+        if self._client is None:
+            raise kafka.KafkaConnectionError("the log was closed")
+        return self._client
+
+    async def _look_at_settings(self) -> None:
+        """Take over the settings of the topic, if the user may read them."""
+        client = self._connected()
+        request = DescribeConfigsRequest([(_TOPIC, self.name, list(SETTINGS))])
+        with suppress(kafka.IncompatibleBrokerVersion):
+            response = await client.send(client.get_random_node(), request)
+            for code, _, _, _, entries in response.resources:
+                if not code:
+                    self.settings.update((name, value) for name, value, *_ in entries)
+        self.batch_bytes = int(self.settings.get("max.message.bytes", DEFAULT_BATCH_BYTES))
+
+
+def _raise_for(code: int) -> None:
+    error = kafka.for_code(code)
+    if error is not kafka.NoError:
+        raise error()
