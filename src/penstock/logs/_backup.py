@@ -3,7 +3,7 @@
 Rules of this file:
 
 * The copy has what the log had at one moment. It is a closed log: one file, without PATH-wal.
-* Each element of the copy is checked before it gets its name. A copy of a damaged log is no backup.
+* Each element of the copy is checked before it gets its name. A damaged log gives no backup.
 * The copy is made by one read of SQLite. It does not stop the writer. Until it ends, PATH-wal keeps
   all that is appended.
 """
@@ -34,7 +34,7 @@ def back_up(path: Path, new: Path, stopped: threading.Event) -> None:
     """
     header_of(path)
     check_new(path, new, "the backup")
-    # A name of its own: another backup to this path, also one that was cancelled and is about to
+    # The name is random: another backup to this path, also one that was cancelled and is about to
     # end, must not find this file.
     part = beside(new, f".{token_hex(4)}.part")
     file = ReadOnlyFile(path)

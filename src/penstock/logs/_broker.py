@@ -1,4 +1,4 @@
-"""What a log needs of the program that keeps its elements: a broker, a database.
+"""The program that keeps the elements of a log, as the log needs it: a broker, a database.
 
 Rules of this file:
 
@@ -25,7 +25,7 @@ class Ends(NamedTuple):
 
 
 class BrokerNews(ABC):
-    """What a broker tells its log. None of these calls waits."""
+    """The calls of a broker to its log. None of them waits."""
 
     @abstractmethod
     def moved(self, ends: Mapping[str, Ends]) -> None:

@@ -117,7 +117,7 @@ class BrokerConnection(Generic[C]):
                     return await ask(asked)  # type: ignore[arg-type]  # not None: see the loop
                 except ConnectionLost:
                     self.give_up(asked)
-        # It does not answer: what waits on it would wait for ever.
+        # It does not answer: other calls on it would wait without end.
         self.give_up(asked)
         reason = self._reason or self._silence()
         raise LogError(f"{reason}; {doubt}" if doubt and asked is not None else reason)

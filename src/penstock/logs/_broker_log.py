@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* The log knows the ends of its partitions from what it appends and from what the broker tells it,
-  so `earliest` and `latest` do not wait. Other programs may append as well: their elements are in
+* The log knows the ends of its partitions from its appends and from the news of the broker, so
+  `earliest` and `latest` do not wait. Other programs may append as well: their elements are in
   `latest` when the broker has told them.
 * A broker that cannot be reached ends the streams and the waits of the log with a LogError. The log
   stays open, and works again when the broker does.
@@ -35,8 +35,8 @@ from penstock.logs._work import (
 )
 
 Ability: TypeAlias = Literal["acknowledged", "max_count", "readers", "transactions"]
-"""What a log may refuse: ``Retention(acknowledged=True)``, ``Retention(max_count=…)``, named
-readers, transactions.
+"""The parts of its contract that a log may refuse: ``Retention(acknowledged=True)``,
+``Retention(max_count=…)``, named readers, transactions.
 """
 
 MOST_AHEAD: Final = 1_024
@@ -222,7 +222,7 @@ class BrokerLog(LogBase):
 async def _open_broker(
     broker: Broker, partitions: Sequence[str], news: BrokerNews
 ) -> AsyncIterator[Mapping[str, Ends]]:
-    # Not `async with`: what the block raises would leave it in a group.
+    # Not `async with`: an exception of the block would leave it in a group.
     manager = trio.open_nursery()
     nursery = await manager.__aenter__()
     try:

@@ -18,7 +18,7 @@ from penstock.logs._salvage import Loss, Wreck
 
 
 class Checked(NamedTuple):
-    """What is known of a log after a check of the whole of it.
+    """The result of a check of a whole log.
 
     `fault` says what is wrong, and is None for a whole log. `lost` is what cannot be read;
     None while another program writes the log, so that only the fault is known.
@@ -35,7 +35,7 @@ class Checked(NamedTuple):
 
 
 def check_file(path: Path) -> Checked:
-    """Check a log. Nothing is written. Raises LogError for a file that is no log."""
+    """Check a log. Nothing is written. Raises LogError for a file that is not a log."""
     path = real_path(path)
     header_of(path)
     file = ReadOnlyFile(path)

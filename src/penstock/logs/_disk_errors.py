@@ -20,7 +20,7 @@ _WRITING: Final = (
 )
 
 _MARGIN: Final = 1_048_576
-"""Bytes beside those of PATH-wal: for PATH-shm and for what is written when a log is opened."""
+"""Bytes beside those of PATH-wal: for PATH-shm and for the writes when a log is opened."""
 
 _LOCKED: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 

@@ -7,7 +7,7 @@ Rules of this file:
 * PATH-lock stays when a log is closed, and is marked once the log has been made. So a missing or an
   empty PATH beside a marked PATH-lock was lost, and is not begun anew. Without the mark a program
   has ended, or the disk was full, before the log had an element.
-* A file that is no log is refused before the lock is made, and nothing is left beside it.
+* A file that is not a log is refused before the lock is made, and nothing is left beside it.
 * While a log is open for writing, this process opens PATH through SQLite alone. The system drops
   the locks of a process on a file when the process closes the file once, however it was opened.
   Without them another program that opens PATH with SQLite deletes PATH-wal when it closes it.
@@ -170,11 +170,11 @@ def check_presence(path: Path, *, had_log: bool) -> None:
 
 
 def check_kind(path: Path, *, may_begin: bool) -> None:
-    """Raise for a file that is no log. `may_begin`: a missing or an empty file will become one."""
+    """Raise for a file that is not a log. With `may_begin` a missing or an empty one passes."""
     header = header_of(path, may_begin=may_begin)
     if not header:
         return
-    # Each of these may have been a log, whatever its header says now: SQLite tells what is wrong.
+    # Each of these may have been a log before its header was damaged: SQLite tells what is wrong.
     # With PATH-journal it has to undo something first.
     was_log = (
         _mark_of(header) == APPLICATION_ID
@@ -240,8 +240,8 @@ def _has_bytes(path: Path, ending: str) -> bool:
 
 
 def real_path(path: str | PathLike[str]) -> Path:
-    """Return the path of the file itself, or `path` if it is no link. SQLite follows a link, so the
-    files beside a log have to be the same ones for all names of it.
+    """Return the path of the file itself, or `path` if it is not a link. SQLite follows a link, so
+    the files beside a log have to be the same ones for all names of it.
     """
     # `Path.resolve` raises RuntimeError for a circle of links, and this leaves it to SQLite.
     real = os.path.realpath(path)

@@ -68,8 +68,8 @@ of the cost.
 
 
 class _Opened(NamedTuple):
-    """What a log holds that is open for writing: the tables, the connection that reads, and the one
-    with the lock.
+    """The resources of a log that is open for writing: the tables, the connection that reads, and
+    the connection with the lock.
     """
 
     store: DiskStore
@@ -305,7 +305,7 @@ class DiskLog(LogBase):
                 store.load(self._names)
                 store.mark(is_open=True)
                 if reserve.is_spent:
-                    with suppress(sqlite3.Error):  # what was dropped is written over, at least
+                    with suppress(sqlite3.Error):  # the room is used again, at least
                         store.give_room()
                 mark_made(lock)
             except BaseException:

@@ -57,8 +57,8 @@ class DiskReader:
 
     @classmethod
     def of(cls, path: Path) -> "DiskReader":
-        """Return a reader with a connection of its own, for the process that writes the log. Its
-        files are open.
+        """Return a reader with a new connection, for the process that writes the log. Its files are
+        open.
         """
         # mode=ro: a mistake in this file fails, and does not change what the thread that writes
         # has committed. And closed last, such a connection leaves PATH-wal as it is.
@@ -183,7 +183,7 @@ class DiskReader:
         """Return the error about a position whose group is not there:
         it was dropped meanwhile, or a group was lost.
         """
-        # Both ends as they are now: `stop` is from the time at which the read began to wait.
+        # Both ends of now: `stop` is from the time at which the read began to wait.
         ends = self._connection.execute(ENDS, {"low": low, "high": low + MOST_POSITIONS}).fetchone()
         earliest, latest = (stop, stop) if ends is None else (each - low for each in ends)
         if position < earliest:

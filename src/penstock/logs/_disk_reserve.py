@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* The room is a file of its own, PATH-reserve. On a full disk it is deleted: then the log can be
-  opened for writing, and can drop elements. Without room SQLite can do neither.
-* No element gets this room: what the repair has not needed is taken back at once.
+* The room is one more file, PATH-reserve. On a full disk it is deleted: then the log can be opened
+  for writing, and can drop elements. Without room SQLite can do neither.
+* No element gets this room: the rest that the repair has not needed is taken back at once.
 * A log makes the file when the disk has twice its room.
 """
 

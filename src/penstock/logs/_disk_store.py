@@ -133,7 +133,7 @@ opened that was not closed.
 """
 
 URGENT: Final = 16
-"""Times MOST_JOINED: with so many groups to join, the writer does not wait for a pause."""
+"""Times MOST_JOINED: with that number of groups to join, the writer does not wait for a pause."""
 
 READS_MILLISECONDS: Final = 5_000
 """The longest wait for reads of other processes. Each read takes milliseconds."""
@@ -201,7 +201,7 @@ class DiskStore:
         self.readers: Readers = Readers()
         self._staged = StagedTables(connection, path)
         self.attempts: list[Attempt] = []
-        """What was staged when the log was opened."""
+        """The attempts that were staged when the log was opened."""
         self.last_attempt: int = 0
         """The highest number of it."""
         # By partition: where the joined groups end, how many groups come after it, and how many
@@ -459,7 +459,7 @@ class DiskStore:
             return None
         before = list(self.states)
         for each in staged:
-            # What waits for its insert has the positions before these elements.
+            # Elements that wait for their insert have the positions before these.
             self._flush(each.partition, pending, now)
         # Other work of this commit stays if this one fails.
         self._connection.execute("SAVEPOINT staged")
@@ -507,7 +507,7 @@ class DiskStore:
     def _insert(self, number: int, position: int, elements: list[bytes], now: float) -> None:
         low, _ = keys_of(number)
         for part in split(elements, self._retention):
-            # Also if the commit fails: then they are too many, and nothing comes of it.
+            # If the commit fails, these counts are too high, which does no harm.
             self._loose[number] += 1
             self._unsaved[number] += 1
             self._connection.execute(INSERT_GROUP, encode_row(low + position, part, now))
@@ -539,8 +539,8 @@ class DiskStore:
         return state
 
     def _drop_readers(self, index: int, waiting: tuple[int, int], now: float) -> None:
-        """Drop readers that hold too much of a partition, and then what nobody needs. `waiting` are
-        elements that have no room yet, and their bytes.
+        """Drop readers that hold too much of a partition, and then the elements that no reader
+        needs. `waiting` are elements that have no room yet, and their bytes.
         """
         while self._retention.acknowledged and self.readers.known:
             state = self.states[index]
@@ -549,8 +549,8 @@ class DiskStore:
             if row is None or state.held >= state.latest:
                 return
             first = GroupAt(*row)
-            # Of the first group the slowest reader may have acknowledged a part. A bound counts
-            # what it holds for sure.
+            # The slowest reader may have acknowledged a part of the first group. The bound of bytes
+            # then leaves that group out.
             size = state.size - (first.size if first.key - low < state.held else 0)
             length = state.latest - max(state.held, state.earliest)
             hold = Hold(length + waiting[0], size + waiting[1], now - first.written)
@@ -604,7 +604,7 @@ class DiskStore:
         return self._has_dropped or self._next_loose(1) is not None
 
     def is_urgent(self) -> bool:
-        """Return whether so many small groups have come that they are joined without a pause."""
+        """Return whether enough small groups have come that they are joined without a pause."""
         return self._next_loose(URGENT) is not None
 
     def care(self) -> None:

@@ -29,7 +29,7 @@ _SUMMARIES: Final = "SELECT number, earliest, latest, size, joined, summary FROM
 
 
 class Summary(NamedTuple):
-    """What the groups of a partition add up to, so that they need not be read again.
+    """The sums over the groups of a partition, so that they need not be read again.
 
     `size` is the sum of the elements from `earliest` up to, and not with, `latest` of the row.
     The groups before `joined` are joined.

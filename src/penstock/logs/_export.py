@@ -1,6 +1,6 @@
 """The elements of the file of a log with their positions, for a program that copies them elsewhere.
 
-Of a damaged log each element that can be read, and a `Loss` in the place of the others.
+A damaged log gives each element that can be read, and a `Loss` in the place of the others.
 """
 
 from collections.abc import Iterator, Sequence

@@ -95,7 +95,7 @@ class NamedReader(ABC):
 
     @abstractmethod
     async def remove(self) -> None:
-        """Let the log forget the reader. What it alone held is dropped. Checkpoints."""
+        """Let the log forget the reader. Elements that it alone held are dropped. Checkpoints."""
 
 
 class Log(ABC):
@@ -188,7 +188,7 @@ class Log(ABC):
         `time` is a datetime with a time zone, its text, or seconds of the clock of the log, which
         are those since 1970 unless the log was given another clock. No element that was appended at
         `time` or later is before the position. Raises UsageError for an unknown partition and for a
-        value that is no time.
+        value that is not a time.
         """
 
     @abstractmethod
@@ -238,8 +238,8 @@ class Log(ABC):
         begins where they allow. A reader that holds more later is dropped: the log of penstock says
         so, and its next stream fails. Without `max_age` each bound of the `Retention` needs one
         that is an eighth lower, so that a reader that never comes back does not make `append` wait
-        for ever.
-        Raises UsageError for other bounds, for unknown partitions, and above 256 readers.
+        without end. Raises UsageError for other bounds, for unknown partitions, and above 256
+        readers.
         """
 
     @abstractmethod

@@ -100,7 +100,7 @@ class LogBase(Log):
         # tasks that wait for elements, and tasks that wait for room.
         self._changed = trio.lowlevel.ParkingLot()
         self._lines = limited_log(LOG)
-        self._run: trio.lowlevel.TrioToken | None = None  # the one that has opened the log
+        self._run: trio.lowlevel.TrioToken | None = None  # the run that has opened the log
         self.ready: ReadyElements = ReadyElements()
         """The elements that streams of this log hold ready."""
 
@@ -162,9 +162,7 @@ class LogBase(Log):
         self._check_open()
 
     def _check_run(self) -> None:
-        """Raise if another run of trio has opened the log: what a task of this one waits for is
-        woken in that run.
-        """
+        """Raise if another run of trio has opened the log: the log wakes tasks in that run only."""
         if trio.lowlevel.current_trio_token() is not self._run:
             raise UsageError(
                 f"{self!r} was opened in another run of trio, and is used in that one only: open "
@@ -323,7 +321,7 @@ class LogBase(Log):
         for index, name, position in zip(
             indexes, names, await self._positions_at(indexes, seconds), strict=True
         ):
-            # Asked after the look: what was appended or dropped meanwhile counts.
+            # Asked after the look: elements that were appended or dropped meanwhile count.
             state = self._states[index]
             found[name] = min(max(position, state.earliest), state.latest)
         return found
@@ -350,7 +348,7 @@ class LogBase(Log):
         return found
 
     def source_of(self, reader: str, partition: str, stop: Position | None) -> Source[bytes]:
-        """Return the source of what a reader has not acknowledged."""
+        """Return the source of the elements that a reader has not acknowledged."""
         self._check_open()
         index = self._index(partition)
         self._check_reads(reader, index)
@@ -511,7 +509,7 @@ class LogBase(Log):
                 self._has_room(loads)
                 or (transaction_id is not None and self.is_published(transaction_id))
             ):
-                # Before the wait: a log that was closed meanwhile wakes nobody.
+                # Before the wait: a log that was closed meanwhile wakes no task.
                 self._check_open()
                 if look_at <= trio.current_time():
                     # A reader that holds too much with these elements makes room. Not with each
@@ -566,7 +564,7 @@ class LogBase(Log):
                 self._states[self._index(name)].latest > position
                 for name, position in after.items()
             ):
-                # Before the wait: a log that was closed meanwhile wakes nobody.
+                # Before the wait: a log that was closed meanwhile wakes no task.
                 self._check_may_change()
                 await self._changed.park()
         self._check_open()
@@ -615,7 +613,7 @@ class LogBase(Log):
     ) -> Sequence[bytes]:
         """Do as `ReadLog` says."""
         while stop is None or position < stop:
-            # Before the wait as well: a log that was closed during a read wakes nobody.
+            # Before the wait as well: a log that was closed during a read wakes no task.
             self._check_open()
             # Anew for each step: elements may have been dropped since the last one.
             state = self._states[index]

@@ -5,8 +5,8 @@ row, or the begin of the row and the number of the first of the pages that have 
 
 Rules of this file:
 
-* Nothing in the file is trusted. What does not look like a row is no row, and never an error. The
-  caller knows its rows by their checksums.
+* Nothing in the file is trusted. Bytes that do not look like a row are passed over, and are never
+  an error. The caller knows its rows by their checksums.
 * PATH-wal counts up to its last whole commit, as it does for SQLite.
 """
 

@@ -60,8 +60,8 @@ class ReadOnlyFile:
         self._path = path
         self._accept_loss = accept_loss
         self._connection: sqlite3.Connection | None = None
-        # What the files were like when they were opened. None: a writer has them, and SQLite
-        # cares for changes.
+        # The state of the files when they were opened. None: a writer has them, and SQLite cares
+        # for changes.
         self._stamp: _Stamp | None = None
 
     def run(self, read: Callable[[sqlite3.Connection], _Result]) -> _Result:
@@ -153,8 +153,9 @@ def _facts_of(path: Path) -> tuple[int, int, int] | None:
 
 
 class ReadOnlyFiles:
-    """What a log holds that is open for reading: the states of its partitions, and connections:
-    one for streams, one for the thread that follows the writer, and one for a look of the run loop.
+    """The resources of a log that is open for reading: the states of its partitions, and
+    connections: one for streams, one for the thread that follows the writer, and one for a look of
+    the run loop.
     """
 
     def __init__(self, path: Path, *, accept_loss: bool) -> None:
@@ -246,7 +247,7 @@ class Follower:
     def _run(self) -> None:
         try:
             while not self._stopped.wait(FOLLOW_SECONDS):
-                # Damage is told to the streams that read it. Here it would reach nobody.
+                # The streams that read damage raise it. An exception here would reach no caller.
                 with suppress(LogError, *FAULTS):
                     if self._files.refreshed():
                         self._token.run_sync_soon(self._update, tuple(self._files.states))

@@ -42,8 +42,8 @@ MOST_BOUND: Final = 2**63
 
 
 class Hold(NamedTuple):
-    """What the slowest reader of a partition holds: elements, their bytes, and the seconds since
-    the oldest of them was appended.
+    """The holdings of the slowest reader of a partition: elements, their bytes, and the seconds
+    since the oldest of them was appended.
     """
 
     length: int
@@ -140,7 +140,7 @@ class ReaderState(NamedTuple):
         for group in groups:
             size -= group.size
             if begin < group.end:
-                # Of a group that it reads in part the bytes do not count.
+                # The bytes of a group that it reads in part do not count.
                 whole = group.size if begin <= start else 0
                 hold = Hold(state.latest - begin, size + whole, now - group.written)
                 if self.exceeded_by(hold) is None:
@@ -238,7 +238,7 @@ def check_reader(
 
 
 def _check_it_ends(bounds: Mapping[str, int | float | None], retention: Retention) -> None:
-    """Raise if a reader that never comes back could hold the log for ever."""
+    """Raise if a reader that never comes back could hold the log without end."""
     if bounds["max_age"] is not None:
         return
     for name in ("max_count", "max_bytes"):
@@ -264,7 +264,7 @@ class Readers:
         """Names of readers that were added, changed or removed."""
 
     def copy(self) -> "Readers":
-        """Return the same readers, without the note of what has changed."""
+        """Return the same readers, without the note of their changes."""
         return Readers(self.known.values())
 
     def hold(self, states: list[PartitionState]) -> None:

@@ -9,9 +9,8 @@ Rules of this file:
   For `max_age` it is an exception: the mark of a spool is one element, which would be lost
   after a pause that is longer than the age.
 * A log on disk joins small groups to larger ones, within these bounds (`_group_runs.py`).
-* With `acknowledged=True` no bound drops an element.
-  `append` waits until `acknowledge` has made room. A named reader has bounds of its own
-  (`_readers.py`).
+* With `acknowledged=True` no bound drops an element. `append` waits until `acknowledge` has made
+  room. A named reader has other bounds (`_readers.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,8 +56,8 @@ class Retention:
       because a log without either grows without a bound.
     * `max_age`: seconds since an element was appended. A log looks at ages when elements are
       appended and when it is opened. It drops whole groups, so an element may stay for an eighth of
-      the age longer. The newest elements stay, whatever their age: those of the
-      last group, at most an eighth of the other bounds.
+      the age longer. The newest elements stay at any age: those of the last group, at most an
+      eighth of the other bounds.
     * `acknowledged`: elements are kept until they have been acknowledged, and the last two
       acknowledged ranges are kept as well. A log that is full of elements that it must keep makes
       `append` wait. With it `max_age` is refused: an age would drop elements that no reader has

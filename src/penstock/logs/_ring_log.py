@@ -228,7 +228,7 @@ class RingLog(LogBase):
     def _drop_readers(
         self, states: list[PartitionState], index: int, work: Work, now: float
     ) -> None:
-        """Drop readers that hold too much of a partition, and then what nobody needs."""
+        """Drop readers that hold too much of a partition. Drop elements that no reader needs."""
         ring, waiting = self._rings[index], (0, 0)
         for load in work.loads if isinstance(work, MakeRoom) else ():
             if load.partition == index:

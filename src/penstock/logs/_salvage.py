@@ -8,7 +8,8 @@ Rules of this file:
 * Pages that are not in use any more may have groups: elements that were dropped, and groups that
   were joined. An element at a position never changes, so two groups with the same position have the
   same element there. Elements before the first position of a partition are left out.
-* The list of what was found is in a temporary file of SQLite, so its length does not count.
+* The list of the groups that were found is in a temporary file of SQLite, so its length does not
+  count.
 """
 
 import os
@@ -96,7 +97,7 @@ class Wreck:
             )
         self._path = path
         self._pages = PageFile(path)
-        # A file of its own, in the folder for temporary files.
+        # A new file in the folder for temporary files.
         self._notes = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._rows: dict[int, PartitionRow] = {}
         self.readers: dict[str, ReaderState] = {}
@@ -141,7 +142,7 @@ class Wreck:
         return [names[number] for number in range(highest + 1)]
 
     def state(self, number: int) -> PartitionState:
-        """Return where a partition begins and ends, as far as it is known."""
+        """Return the known begin and end of a partition."""
         earliest, latest = self.earliest(number), 0
         for piece in self.pieces(number):
             latest = piece.stop
@@ -164,7 +165,7 @@ class Wreck:
         return (0, 0, 0) if row is None else row.acknowledged
 
     def pieces(self, number: int) -> Iterator[Piece]:
-        """Yield all positions of a partition: the groups that can be read, and what was lost."""
+        """Yield all positions of a partition: the groups that can be read, and the losses."""
         low, high = keys_of(number)
         end = self.earliest(number)
         found = self._notes.execute(
@@ -210,7 +211,7 @@ class Wreck:
                 published = max(published, _published_of(cell))
             if not place.in_wal:
                 number = place.page_at // self._pages.page_size + 1
-                # 2: a cell of this page is no row, so others may be missing from its list.
+                # 2: a cell of this page is not a row, so others may be missing from its list.
                 is_read[number] = max(is_read[number], 1 if is_known else 2)
             for page in () if cell is None or not is_known else cell.pages:
                 if page < len(is_read):
@@ -362,7 +363,7 @@ def _copy(wreck: Wreck, connection: sqlite3.Connection) -> list[Loss]:
         )
     ends = [connection.execute(_ENDS, (number,)).fetchone() for number in range(len(names))]
     for reader in wreck.readers.values():
-        # What comes after a lost end gets these positions again, and was not acknowledged.
+        # Elements after a lost end get these positions again. They were not acknowledged.
         places = [min(reader.position(number), end) for number, (end,) in enumerate(ends)]
         salvaged = reader._replace(positions=tuple(places))
         connection.execute(INSERT_READER, reader_row(salvaged))

@@ -1,5 +1,5 @@
-"""Elements that a log on disk keeps for transactions of `penstock.receive`: they are there after a
-restart, and are no elements of the log until their transaction is published.
+"""Elements that a log on disk keeps for transactions of `penstock.receive`. They are there after a
+restart, and come into the log when their transaction is published.
 
 Rules of this file:
 

@@ -44,7 +44,7 @@ class Publish(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What is known of staged elements that are whole. Only `owner` knows what `facts` mean."""
+    """Facts about staged elements that are whole. Only `owner` knows what `facts` mean."""
 
     number: int
     owner: str
