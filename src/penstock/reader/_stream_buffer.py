@@ -76,12 +76,12 @@ ones, and the collector does not run at all.
 """
 
 LOADED_BYTES: Final = 64 << 10
-"""Bytes after which no further element is loaded at a time.
-The reader of a connection receives as many at a time, too.
+"""Bytes after which no further element is loaded at a time. The reader of a connection receives the
+same number at a time.
 """
 
 FEW_WAITING: Final = 2048
-"""Elements that may wait in a list. If there are more, they are moved to a deque: what is left of a
+"""Elements that may wait in a list. If there are more, they are moved to a deque: the rest of a
 list is copied each time that some are loaded, which took ten times as long as to load them when
 800,000 waited.
 """
@@ -110,8 +110,8 @@ _NO_ELEMENTS: Final = cast("list[Any]", ())
 
 
 class _BeginTime:
-    """The time at which a stream begins, as one object for all streams that begin together:
-    a time of its own would take 24 bytes.
+    """The time at which a stream begins, as one object for all streams that begin together: a
+    separate time would take 24 bytes.
     """
 
     __slots__ = ("_latest",)
@@ -185,7 +185,7 @@ class StreamBuffer(Subscriber[T]):
         self._spare = 0  # the part of the demand that the window of bytes leaves unused
         self._window: ByteWindow | None = None
         self._turn_ends = 0.0  # `TURN_SECONDS` after elements were taken last
-        self._reader: Any = None  # what waits for an element
+        self._reader: Any = None  # the task or future that waits for an element
         self._load: Loader | None = None
         self._first: int | None = None  # the position of the first element
 
@@ -208,8 +208,8 @@ class StreamBuffer(Subscriber[T]):
         size, window = self._slice_size, self._window
         least = size if self._arrived else (size + 1) // 2
         # Fitted before a request, and as long as less than the whole demand is used: small elements
-        # cost it once for half of the demand. Also if many bytes have come: elements may have
-        # become large, and what was read of them counts as unread until then.
+        # cost it once for half of the demand. The same if many bytes have come: elements may have
+        # become large, and those that were read count as unread until then.
         if window is not None and (
             self._spare or self._unrenewed >= least or window.received >= window.due
         ):
@@ -304,7 +304,7 @@ class StreamBuffer(Subscriber[T]):
             return []
         if error is not None:
             self._dropped += len(waiting) - len(loaded)
-            # Also if the publisher has completed or failed: the element that cannot be loaded came
+            # This holds even if the publisher has ended: the element that cannot be loaded came
             # before that.
             self._fail(error)
         return loaded

@@ -517,7 +517,7 @@ class SendingStream(Subscriber[bytes]):
             # The publisher signalled these elements before the end,
             # so they go out before it (rule 1.7 speaks of later ones).
             channel.outbox.buffer += self.flush()
-        # The publisher has ended: what is lost of it now does not change how it did.
+        # The publisher has ended. Elements that are lost now do not change its outcome.
         if self.state is _FLUSHING:
             outcome = _EVENT_FLUSHED
         elif self.state is _FAILING:
@@ -715,8 +715,8 @@ class SendingStream(Subscriber[bytes]):
             (outbox.block_unsure if size < 0 else outbox.block)(self)
             return
         elif self._gathered and room < max(each, self._channel.limits.outbound_high // LEAST_PULL):
-            # The writer comes for what is gathered, and makes room for many. A pull costs as much
-            # as some ten elements, also one for the last that fits.
+            # The writer comes for the gathered elements, and makes room for many. A pull costs as
+            # much as some ten elements, also one for the last that fits.
             outbox.block(self)
             return
         # The last lengths are the best guess at the next ones. Before the first element, and for

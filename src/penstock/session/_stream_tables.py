@@ -169,7 +169,8 @@ class DrainState:
 
 class ConnectionUse:
     """Tells whether a connection without a stream is in use: something was done lately, or a side
-    of it publishes. Pings are no use: they show that a peer lives, and not that it is needed.
+    of it publishes. Pings do not count as use: they show that a peer lives, and not that it is
+    needed.
 
     Requests and short streams begin and end between two looks at the clock, so a look at the tables
     alone takes a busy connection for an idle one.

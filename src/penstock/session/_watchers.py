@@ -1,5 +1,5 @@
-"""What may last only for a time on an open connection: a message, an element, a stream or a
-connection without use.
+"""Watchers of things that may last only for a time on an open connection: an unfinished message or
+element, an unused stream or connection.
 
 Each watcher has one limit. It is asked when it is due (`Deadlines`), and then ends a stream or the
 connection if the time is over.

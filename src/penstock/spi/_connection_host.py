@@ -137,9 +137,9 @@ class ConnectionHost(ABC):
         publisher that fails is a PublisherFailed, whose text may be sent to the peer.
 
         With `collects` an element is signalled, and those that follow wait until the subscriber
-        calls `HostedSubscription.collect`, until all that was requested has come, or until the
-        end: a call for each element costs more than all the other work on it. Such a subscriber
-        has `on_next_many`, and collects whenever it looks at what has come.
+        calls `HostedSubscription.collect`, until all that was requested has come, or until the end:
+        a call for each element costs more than all the other work on it. Such a subscriber has
+        `on_next_many`, and collects when it looks at the elements that have come.
 
         `reservation` is that of the same client: if the memory is full, the elements that wait here
         go first if that does.

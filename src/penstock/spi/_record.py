@@ -5,7 +5,7 @@ Rules of this file:
 * A record is a MessagePack array: the value, the key, the headers, the partition and the name of a
   log. Fields at its end that have their defaults are left out. An array with more fields is
   refused, so that no field of a later version is lost.
-* A log that keeps records has them in this form, without the last two fields: what they say is
+* A log that keeps records has them in this form, without the last two fields, which would repeat
   where the record is.
 """
 

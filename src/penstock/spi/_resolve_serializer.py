@@ -39,7 +39,7 @@ def resolve_serializer(
             return None
         if kind is str:
             return registry.serializer("text")
-        # A format that does not know the type is not used: what is sent is the program's choice.
+        # A format that does not know the type is not used: the program chooses the type.
         wanted = _of_media_type(registry, media_type)
         if wanted is not None:
             with suppress(UsageError):

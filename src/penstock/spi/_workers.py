@@ -43,7 +43,9 @@ class WorkerGroup(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name of this worker in the ids of what it holds: digits, and never given again."""
+        """The name of this worker in the ids of objects that it holds: digits, and never given
+        again.
+        """
 
     @property
     @abstractmethod

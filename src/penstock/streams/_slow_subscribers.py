@@ -1,5 +1,5 @@
-"""Subscribers that lag: what a publisher of many subscribers does with one (`SlowPolicy`), and the
-bound on how long one of them may hold up the others.
+"""Subscribers that lag: the policy of a publisher of many subscribers (`SlowPolicy`), and the bound
+on how long one subscriber may hold up the others.
 
 A subscriber that requests nothing stops a publisher that goes at the pace of the slowest. Inside
 one process that is the program's own choice: the publisher waits without a bound unless it sets

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* `send` is a plain call and never waits: the parent must not wait for a worker that hangs. What the
-  socket does not take waits in a queue. Its bound is that of the messages: some for each
+* `send` is a plain call and never waits: the parent must not wait for a worker that hangs. Messages
+  that the socket does not take wait in a queue. Its bound is that of the messages: some for each
   connection, of which there are `Limits.max_connections`.
 * Each call of `sendmsg` carries one socket at most. So each `recvmsg` brings one at most, and a
   process without a free file learns which of them it has lost: the system drops a socket for which

@@ -1,4 +1,5 @@
-"""Who serves a client that was handed over: the worker, or the parent that takes it back.
+"""The choice of one process for a client that was handed over: the worker, or the parent that takes
+it back.
 
 A worker whose run loop is blocked has the socket of a client already, and the parent has it too.
 The parent takes the client back, and the worker may go on in the same moment. One of them must
@@ -7,7 +8,8 @@ serve it, and not both.
 Rules of this file:
 
 * For each client that is handed over, the parent writes its number into a pipe, and both processes
-  can read there. Who has read a number has the client. The system lets one of them read each.
+  can read there. The process that has read a number has the client. The system lets one of them
+  read each.
 * Numbers have one length, and a pipe holds more of them than a worker can have untaken. So nothing
   here waits, and no number is read in two parts.
 """
@@ -22,7 +24,7 @@ _ALL: Final = 64
 
 
 class Claims:
-    """The numbers of the clients of one worker that nobody has yet, as the parent sees them."""
+    """The numbers of a worker's clients that were not read yet, as the parent sees them."""
 
     def __init__(self) -> None:
         """Raises OSError if the process has no file left."""
@@ -50,8 +52,8 @@ class ClaimReader:
 
     def __init__(self, file: int) -> None:
         self._file = file
-        # Clients that this process has, and which wait in another listener than the one that is
-        # asked: bounded by what a worker may have untaken.
+        # Clients that this process has, and which wait in another listener: bounded by the clients
+        # that a worker may have untaken.
         self._own: set[int] = set()
 
     def claim(self, number: int) -> bool:

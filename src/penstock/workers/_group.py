@@ -6,8 +6,8 @@ Rules of this file:
   them; a listener that closes gives them back, and another worker gets them. A socket that the
   parent has taken back meanwhile is left alone: `ClaimReader.claim` tells it.
 * `take` tells the number of the connection that a listener has returned last. Nothing comes between
-  the two, because `accept` does not checkpoint after it has found a socket. A number that nobody
-  has taken when the next socket is accepted belongs to a client that has left.
+  the two, because `accept` does not checkpoint after it has found a socket. If a number was not
+  taken when the next socket is accepted, its client has left.
 """
 
 import socket

@@ -1,11 +1,11 @@
-"""What the workers print and log, on one stream: whole lines, never mixed.
+"""The lines that workers print and log, on one stream: whole, never mixed.
 
 Rules of this file:
 
-* A worker writes to a pipe of its own, and the parent writes what comes, line by line. So a line of
-  one worker is never inside that of another one, however long it is.
+* Each worker writes to its pipe, and the parent writes the lines from all pipes. So a line of one
+  worker is never inside that of another one, however long it is.
 * A line without an end is written when it has `LONGEST` bytes: the parent must not keep it.
-* While nobody reads the output of the parent, the workers wait, as any program does whose output is
+* While the output of the parent is not read, the workers wait, as any program does whose output is
   not read. The parent goes on.
 """
 

@@ -62,7 +62,9 @@ class Leave(msgspec.Struct, tag=True, frozen=True):
 
 
 class Refused(msgspec.Struct, tag=True, frozen=True):
-    """The parent has refused so many clients by itself, by reason: a flood gets no answers."""
+    """The number of clients that the parent has refused by itself, by reason: a flood gets no
+    answers.
+    """
 
     counts: dict[str, int]
 

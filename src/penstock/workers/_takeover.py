@@ -59,7 +59,7 @@ _SERVING: Final = b"serving\n"
 
 
 class FirstParent(GivenListeners):
-    """The parent that serves now, as the one that follows it sees it."""
+    """The parent that serves now, as the next parent sees it."""
 
     def __init__(
         self, connection: socket.socket, found: Sequence[tuple[str, list[str], list[socket.socket]]]
@@ -326,7 +326,7 @@ class HandoverFile:
                 connection.send(json.dumps(answer).encode() + b"\n")
 
     def close(self) -> None:
-        """Let nobody follow any more. The file is removed, unless it is another parent's by now."""
+        """Refuse later parents. The file is removed, unless it is another parent's by now."""
         self._remove()
         trio.lowlevel.notify_closing(self._socket)
         self._socket.close()

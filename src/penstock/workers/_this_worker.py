@@ -84,7 +84,7 @@ class Turn:
             raise
 
     def give(self) -> None:
-        """Let the one that waits run."""
+        """Let the waiting function run."""
         self._given.set()
 
     def scope(self) -> trio.CancelScope:

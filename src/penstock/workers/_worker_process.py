@@ -26,10 +26,10 @@ FIRST_OF_SIGNALS: Final = 128
 
 
 class WorkerState(enum.Enum):
-    """What a worker does."""
+    """The stages of a worker."""
 
     STARTING = "starting"
-    """It imports the service, and serves nobody yet."""
+    """It imports the service, and serves no client yet."""
     SERVING = "serving"
     ENDING = "ending"
     """It was told to end: its streams may go on for some time."""
@@ -72,7 +72,7 @@ class WorkerProcess:
         self.is_mistake: bool = False
         """The failure says what to do, and is the same for each worker."""
         self.waits_for: Waiting | None = None
-        """What it has told last about its drain, until the operator has read it."""
+        """Its last report about its drain, until the operator has read it."""
         self.served_at: float = inf
         """When it began to serve."""
         self.page: bytes = b""
@@ -152,8 +152,8 @@ class WorkerProcess:
                 self.process.send_signal(number)
 
     def end_now(self, number: signal.Signals) -> None:
-        """Send a signal, or kill the process if it starts: it has nobody to say goodbye to, and may
-        not handle the signal yet.
+        """Send a signal, or kill the process if it starts: it has no client to say goodbye to, and
+        may not handle the signal yet.
         """
         if self.state is WorkerState.STARTING:
             self.state = WorkerState.ENDING

@@ -65,7 +65,7 @@ class ConnectionEvents:
         """True if the peer has connected to this side."""
         self._number = 0  # until the connection is reported as open
         self._peer = PeerIdentity(address="")  # the same
-        # What is to be told of streams that began before that; bounded by those of this side.
+        # Reports of streams that began before that; bounded by those of this side.
         self._early: dict[tuple[int, bool], Callable[[], object]] = {}
         # Both are replaced by `start`: this object is made before its session.
         self._session: Session | None = None

@@ -127,7 +127,7 @@ class IncomingRequests:
         self._on_violation = on_violation
         self._places = places
         self.memory: SourceMemory = SourceMemory(object(), note_bytes)
-        """What the sources of all streams hold."""
+        """The memory of the sources of all streams."""
         self._published = PublishedStreams(
             service, registry, places=places, on_violation=on_violation
         )

@@ -24,10 +24,10 @@ from penstock.api import LimitExceeded
 from penstock.runtime.connection._context import MemoryHolder
 
 FULL: Final = 0.80
-"""Of the budget, for all together."""
+"""The part of the budget that all clients together may hold."""
 
 OF_ADDRESS: Final = 0.25
-"""Of the budget, for those of one address, IPv6 network or user of this machine."""
+"""The part of the budget for one address, IPv6 network or user of this machine."""
 
 FULL_FOR_ALL: Final = "the memory of the server is full"
 FULL_FOR_ADDRESS: Final = (
@@ -98,7 +98,7 @@ class MemoryBudget:
         held = {holder: holder.held() for holder in self._holders}
         total, allowed = sum(held.values()), self.limit * FULL
         most, of_origin = 0, self.limit * OF_ADDRESS
-        # First: what an origin gives back may be enough for all.
+        # The origins come first: the bytes that one gives back may be enough for all.
         for sizes in self._by_origin(held).values():
             size = sum(sizes.values())
             if size >= of_origin:

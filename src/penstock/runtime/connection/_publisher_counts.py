@@ -109,7 +109,9 @@ class PublisherTable:
 
     def __init__(self) -> None:
         self.by_label: dict[str, tuple[PublisherCounts, WhenOver]] = {}
-        """By label: the numbers, and what is called when a stream of the publisher is over."""
+        """By label: the numbers, and the function that is called when a stream of the publisher is
+        over.
+        """
         self._timing = _Timing()
 
     def add(self, label: str) -> tuple[PublisherCounts, WhenOver]:

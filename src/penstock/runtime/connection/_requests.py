@@ -444,7 +444,7 @@ class OutgoingRequests:
         return stream
 
     def _make_observed(self, target: Any, channel: Channel, stream_id: int) -> AnswerStream:
-        # It will never be sent, and what was not sent is not reported.
+        # The request will never be sent, so it is not reported.
         if channel.state.is_closing:
             return self._make_stream(channel, stream_id)
         report = StreamReport(self._events)

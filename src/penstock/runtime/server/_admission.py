@@ -300,7 +300,7 @@ class Admission:
         longest = next(iter(suspended), None)
         if longest is None:
             return reason
-        # First: to leave ends the wait for the client, which would free the place a second time.
+        # The place is freed first: `leave` ends the wait for the client, which would free it again.
         self.vacate(longest)
         longest.leave(reason)
         return None

@@ -9,8 +9,8 @@ Rules of this file:
   without an examination: the client may try again.
 * Right credentials use nothing up. While an address or a name has failures, an examination takes a
   place, and a success gives it back. So any number of right ones pass, one after the other.
-* Credentials that an address has shown and that were right are examined at once: clients beside an
-  attacker, behind one address, come back whenever they like.
+* Credentials that an address has shown and that were right are examined at once: clients that share
+  the address of an attacker can always come back.
 * A client that shows nothing guesses nothing, and is not counted.
 * Workers of one server tell each other what was wrong, in the hashes of one secret: an address gets
   the same number of guesses from all of them together, but for those that are examined at the same
@@ -77,7 +77,7 @@ class _Failures:
 
 
 class AttemptsShare:
-    """What the attempts of one worker have in common with those of the others."""
+    """The part of a worker's attempts that it has in common with the other workers."""
 
     def __init__(self, secret: bytes, tell: Callable[[Sequence[bytes]], object]) -> None:
         """`tell` is called with the keys of each failure."""
@@ -95,8 +95,8 @@ class Attempts:
     def __init__(self, authenticate: Authenticate, share: "AttemptsShare | None" = None) -> None:
         """`share` joins the attempts of several processes; None for a server in one process."""
         self._authenticate = authenticate
-        # Tables of what strangers choose: by keyed hashes, so nobody can choose where they fall,
-        # and no secret is kept.
+        # Strangers choose the entries of the tables. Keyed hashes keep them from choosing the place
+        # in a table, and no secret is kept.
         self._secret = token_bytes(16) if share is None else share.secret
         self._tell: Callable[[Sequence[bytes]], object] = (
             _tell_nobody if share is None else share.tell

@@ -114,7 +114,8 @@ class HostedStreams:
         # A copy: a stream that ends removes itself.
         for stream in tuple(self._streams):
             stream.end(PublisherFailed(STOPPED))
-        # Their transports end with the server, and what they held for clients with them.
+        # Their transports end with the server, and with them the elements that they held for
+        # clients.
         for reservation in tuple(self._reserved):
             reservation.end()
         self.scope.cancel()

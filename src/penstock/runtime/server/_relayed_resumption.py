@@ -210,7 +210,7 @@ def answer_resumptions(
 def text_of_principal(principal: object) -> str | None:
     """Return a text that only equal principals have; None if its type has none.
 
-    The text of another object may leave out what makes two of them different.
+    The text of another object may leave out the difference between two of them.
     """
     if isinstance(principal, tuple) and type(principal) is tuple:
         texts = [text_of_principal(each) for each in principal]

@@ -66,7 +66,7 @@ GO_ON: Final = (
     "For the writer: no element of the batch is lost; start the query again when the operator of "
     "the receiver has done that"
 )
-"""What a writer does after a failure of the log."""
+"""The advice to a writer after a failure of the log."""
 
 MOST_NAMED: Final = 1_000
 """Missing batches that an error looks for."""
@@ -103,8 +103,8 @@ Target: TypeAlias = Log | Mapping[str, Log] | Callable[[Received], Awaitable[Non
 
 @attrs.frozen
 class Commit:
-    """The payload of ``NAME/commit``:
-    of each partition the attempt that counts, with its number of elements. An empty batch has none.
+    """The payload of ``NAME/commit``: for each partition the attempt that counts, with its number
+    of elements. An empty batch names no attempt.
     """
 
     query: str

@@ -69,7 +69,7 @@ GIVEN: Final = {
     "authorize": ("the principal", "the name"),
     "may_open": ("the name", "a PeerIdentity"),
 }
-"""What the functions that guard a service are called with."""
+"""The arguments of the functions that guard a service."""
 
 
 @attrs.frozen

@@ -37,7 +37,7 @@ transaction, which has 255 bytes at most.
 """
 
 WRITER_LETTERS: Final = 16
-"""Of the digest of a principal."""
+"""Letters of the digest of a principal."""
 
 
 class BatchId(NamedTuple):
@@ -109,7 +109,7 @@ class Attempt:
 
     @property
     def size(self) -> int:
-        """What it takes of the room."""
+        """The bytes that it takes of the room."""
         return ATTEMPT_BYTES + ELEMENT_BYTES * self.count + self.length
 
 
