@@ -28,7 +28,7 @@ from penstock.spi import PeerStatistics
 
 
 class OpenedConnection(Protocol):
-    """What a client on asyncio uses of one connection: one of asyncio, or one of trio."""
+    """One connection as a client on asyncio uses it: that of asyncio, or that of trio."""
 
     @property
     def endpoint(self) -> PeerEndpoint:

@@ -51,9 +51,9 @@ class ContentTypes:
     """The MIME types that a peer has named for a request."""
 
     data: str
-    """Of the data of the request, and of the answer if `accepted` names none."""
+    """The MIME type of the request's data, and of the answer if `accepted` is empty."""
     metadata: str
-    """Of `Request.metadata`."""
+    """The MIME type of `Request.metadata`."""
     accepted: tuple[str, ...] = ()
     """Those that the peer takes as an answer to this request, best first."""
 
@@ -68,15 +68,15 @@ class Request:
     data: bytes
     """The name of the stream and its parameters, or the request of the application."""
     metadata: bytes | None = None
-    """What a protocol carries beside the data of a request, in a form that both sides agreed on.
-    Only RSocket has it.
+    """The metadata that a protocol carries beside the data of a request, in a form that both sides
+    agreed on. Only RSocket has it.
     """
     name: str | None = None
     """The name that the request asks for, in a protocol that carries names beside the data. None:
     `data` is the name, has one in it (`encode_named_request`), or has a meaning of its own.
     """
     elements: Any = None
-    """Of a channel: the source of the elements that its requester sends."""
+    """The source of the elements that the requester of a channel sends."""
     types: ContentTypes | None = None
     """The MIME types of the data and the metadata, in a protocol that names them: RSocket."""
 

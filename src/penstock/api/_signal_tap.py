@@ -51,11 +51,10 @@ class SignalTap(Protocol):
     ) -> None:
         """Take one row. It is called inline, so it must be quick and must not wait.
 
-        `n` is the demand of a request or the number of elements, `size` is the bytes of the
-        elements, as far as they are bytes.
-        `first` and `last` are the times of the first and the last signal of the row, in nanoseconds
-        since 1970. `longest` is the longest time in nanoseconds that one of the signals took that
-        have returned since the row before.
+        `n` is the demand of a request or the number of elements, `size` is the number of bytes of
+        those elements that are bytes. `first` and `last` are the times of the first and the last
+        signal of the row, in nanoseconds since 1970. `longest` is the longest time in nanoseconds
+        that one of the signals took that have returned since the row before.
         """
 
 

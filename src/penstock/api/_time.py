@@ -34,7 +34,7 @@ def seconds_of(time: Any) -> float:
         if _SECONDS.fullmatch(time):
             return float(time)
         try:
-            # A longer text is no time, and need not be read.
+            # A longer text is not a time, and need not be read.
             given = datetime.fromisoformat(time[:64])
         except ValueError:
             raise UsageError(f"{shown(time)} is no time: {_ADVICE}") from None

@@ -61,7 +61,7 @@ class BlockingConnection:
 
     @property
     def awaited(self) -> Awaited:
-        """What this connection waits for: input, and room for what it has not sent."""
+        """The events that this connection waits for: input, and room for unsent bytes."""
         return self._wire, bool(self._unsent)
 
     def flush(self) -> None:

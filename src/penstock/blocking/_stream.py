@@ -29,7 +29,7 @@ class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
     ) -> None:
         super().__init__(opening)
         self._keeper = keeper
-        # The one that has subscribed last; before that any will do.
+        # The connection of the last subscribe; before that any will do.
         self._connection = keeper.connection
         self._timeout = timeout
 

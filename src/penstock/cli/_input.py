@@ -20,8 +20,8 @@ def check_input() -> None:
 
 
 async def lines_of_input(most: int) -> AsyncGenerator[list[bytes]]:
-    """Yield the lines of standard input as they come, several at a time, each without its end.
-    Raises UsageError for a line of more than `most` bytes: so much of one is kept in memory.
+    """Yield the lines of standard input when they come, several at a time, each without its end.
+    Raises UsageError for a line of more than `most` bytes, because a line is kept in memory.
     """
     rest = b""  # the incomplete last line
     while chunk := await trio.to_thread.run_sync(_read, CHUNK, abandon_on_cancel=True):

@@ -30,8 +30,8 @@ def limit_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def limits_of(given: Sequence[str]) -> Limits:
-    """Return the limits with what was given. Raises UsageError for an unknown name and for a value
-    that is no number.
+    """Return the limits with the given values. Raises UsageError for an unknown name and for a
+    value that is not a number.
     """
     changed: dict[str, Any] = {}
     for text in given:

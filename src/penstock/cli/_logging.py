@@ -25,5 +25,5 @@ def log_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def start_logs(options: argparse.Namespace) -> None:
-    """Write the logs to standard error as they are wanted."""
+    """Write the logs to standard error, as the options say."""
     write_logs(options.log_format, access=options.verbose)

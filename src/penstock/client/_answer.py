@@ -12,7 +12,7 @@ from penstock.api import NoElement, Subscriber, Subscription
 
 
 class AwaitedAnswer(Subscriber[Any]):
-    """Takes one element, or the error in its place. What follows changes nothing."""
+    """Takes one element, or the error in its place. Later signals change nothing."""
 
     if not TYPE_CHECKING:  # a type checker knows no slots that the subclasses have
         __slots__ = ()

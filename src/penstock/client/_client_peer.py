@@ -1,7 +1,8 @@
 """The peer of a client without trio, and its connection, which is made again when it is lost.
 
 Each shell derives from both: a keeper opens connections in the way of its shell, and the peer adds
-the calls of a program. What follows a connection, and when, is decided here and in `Reconnector`.
+the calls of a program. This module and `Reconnector` decide when the next connection is made, and
+which calls use it.
 
 Rules of this file:
 
@@ -25,8 +26,8 @@ from penstock.spi import PeerIdentity
 
 
 class PeerEndpoint(Protocol):
-    """What a peer, its streams and its requests use of one connection: an `Endpoint`, or a
-    connection of trio.
+    """One connection as a peer, its streams and its requests use it: an `Endpoint`, or a connection
+    of trio.
     """
 
     on_opened: Callable[[], None]
@@ -164,7 +165,7 @@ class ClientBlock:
 
 
 class ClientPeer:
-    """What a program can ask of the other side of a connection without waiting."""
+    """The calls of a program to the other side of a connection that need not wait."""
 
     _keeper: ConnectionKeeper[Any]
 

@@ -1,5 +1,5 @@
-"""Which transport and which protocols a URL names, for clients and for servers, and what a
-connection tells its protocol.
+"""The transport and the protocols that a URL names, for clients and for servers, and the settings
+that a connection gives its protocol.
 """
 
 import re

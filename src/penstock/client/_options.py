@@ -1,4 +1,4 @@
-"""The options of a client's calls, each said once: its name, its type, and what it is for.
+"""The options of a client's calls, each said once: its name, its type, and its purpose.
 
 `connect`, `subscribe` and `request` of all clients take them as keywords and pass them on as they
 are. `client_settings` checks those of a connection, and `checked_stream` those of a stream. A type
@@ -50,7 +50,7 @@ class ConnectionOptions(TypedDict, total=False):
     registry: Registry | None
     """The transports, protocols, serializers, extensions and encodings that can be used."""
     options: TransportOptions | None
-    """What the transport takes, such as certificates."""
+    """The options of the transport, such as certificates."""
     transports: Collection[str] | None
     """The names of the transports that the URL may use; any other is refused."""
     encoding: str | None

@@ -6,7 +6,7 @@ from penstock.api import ProtocolError, Time, UsageError, seconds_of, shown
 
 
 def position_question(name: str, time: Time) -> str:
-    """Return the name to ask for. Raises UsageError for a value that is no time."""
+    """Return the name to ask for. Raises UsageError for a value that is not a time."""
     # Nine digits after the point: more than a float of the seconds since 1970 has.
     words = f"positions&at={seconds_of(time):.9f}"
     return f"{name}{'&' if '?' in name else '?'}{words}"

@@ -38,7 +38,7 @@ _lines: Final = TokenBucket(MOST_LINES, LINES_PER_SECOND)
 
 
 def check_hook(on_violation: object) -> None:
-    """Raise UsageError for a hook that is no function, in the words of `penstock.core`: it would
+    """Raise UsageError for a hook that is not a function, in the words of `penstock.core`: it would
     be called with the first failure, perhaps days later.
     """
     if not callable(on_violation):

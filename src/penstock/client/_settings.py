@@ -63,7 +63,7 @@ class ClientSettings:
     def spoken(
         self, agreed: str | None, *, framed: bool = False
     ) -> tuple[DialectFactory, DialectSettings]:
-        """Return the protocol of a connection, and what it is told. `agreed` is the name that the
+        """Return the protocol of a connection, and its settings. `agreed` is the name that the
         transport has negotiated, if it has one.
         """
         # The name that was agreed on decides, as in `rsio/0+msgpack`: the server expects it.

@@ -463,7 +463,7 @@ class Pump(Subscription, Generic[T]):
         """Signal elements that an iterator has computed ahead, one by one."""
         for element in elements:
             if self._subscriber is None:
-                return  # cancelled inside on_next; what was requested and computed is dropped
+                return  # cancelled inside on_next; the other elements are dropped
             on_next(element)
 
     async def _append_to_batch(

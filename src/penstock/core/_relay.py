@@ -2,8 +2,9 @@
 
 A subclass changes what it is about, and nothing else. Rules of this file:
 
-* A relay passes on everything: the four signals and all of `penstock.api.OptionalMethods`. What the
-  subscriber lacks, the relay turns into what the subscriber has: a batch into single elements.
+* A relay passes on everything: the four signals and all of `penstock.api.OptionalMethods`. If the
+  subscriber lacks an optional method, the relay uses the four signals: it turns a batch into single
+  elements.
 * A relay forgets both neighbours when the stream ends, before it signals the end or cancels
   (rules 1.6, 2.4, 3.13). So a neighbour that answers with another call finds a relay that does
   nothing, and no end is signalled twice.
@@ -137,7 +138,7 @@ class Relay(Subscriber[T], Subscription, Generic[T]):
         on_content = on_content_of(self._subscriber)
         if on_content is not None:
             below = on_content(serializer, schema)
-            if below is None:  # nobody would get the elements, and no request would come up
+            if below is None:  # the elements would be lost, and no request would come up
                 raise TypeError("on_content() returned None; return the subscriber of the elements")
             if self._subscriber is not None:  # it may have cancelled: it cannot read them
                 self._subscriber = below

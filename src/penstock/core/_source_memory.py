@@ -1,7 +1,7 @@
-"""What the sources of one peer hold: bytes that were read for it and not signalled yet.
+"""The memory of the sources of one peer: bytes that were read for it and not signalled yet.
 
-A source asks its scope for this object, because the scope is what all parts of a pipe share. So
-the bytes count for the right peer, whatever operators stand between the source and the peer.
+A source asks its scope for this object, because the scope is what all parts of a pipe share. So the
+bytes count for the right peer, with any operators between the source and the peer.
 """
 
 from collections.abc import Callable, Hashable

@@ -1,7 +1,7 @@
 """A stream is the consumer's end: a subscriber that one task of trio reads with `async for`, by
 element or by batch.
 
-What it holds and when it requests more is in `penstock.reader`. Rules of this file:
+`penstock.reader` decides what a stream holds, and when it requests more. Rules of this file:
 
 * Reading checkpoints when it must wait, once a slice, and every `TURN_SECONDS`: a stream that is
   always full cannot starve other tasks.

@@ -98,9 +98,9 @@ def in_trio_block(
     """Enter an ``async with`` block of trio from a task of asyncio:
     ``async with aio.in_trio_block(penstock.connect("ws://…")) as peer``.
 
-    One task of trio enters it, and leaves it when the block of asyncio ends. Methods of what it
-    gives are called with `in_trio`. If the block of trio fails meanwhile, the task inside is
-    cancelled, and leaving raises the failure.
+    One task of trio enters it, and leaves it when the block of asyncio ends. The methods of the
+    object that it gives are called with `in_trio`. If the block of trio fails meanwhile, the task
+    inside is cancelled, and leaving raises the failure.
     """
     return TrioBlock(block, lambda value, _: value)
 
@@ -146,7 +146,7 @@ class Reading(AsyncIterator[T]):
         try:
             await call.result()
         finally:
-            # Also if this task was cancelled when they were there already.
+            # The pieces may be there although this task was cancelled.
             future = call.future
             if future.done() and not future.cancelled() and future.exception() is None:
                 self._left = iter(future.result())

@@ -8,7 +8,8 @@ Rules of this file:
   that has not ended `CLEANUP_SECONDS` after its cancel is left alone, and the caller gets a
   `CleanupTimeout`.
 * A loop that ends cancels all of its tasks at once: those of calls, and those that wait for trio.
-  That is no failure of a call. Its caller is about to be cancelled, and waits for that.
+  That does not count as a failure of a call. Its caller is about to be cancelled, and waits for
+  that.
 """
 
 import asyncio

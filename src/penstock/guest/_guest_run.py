@@ -4,7 +4,7 @@ Rules of this file:
 
 * A loop has one guest run at a time. It begins with its first user, and has ended when its last
   user has left.
-* If trio ends with an error, everybody who waits for one of its tasks gets that error.
+* If trio ends with an error, each task of asyncio that waits for one of its tasks gets that error.
 """
 
 import asyncio

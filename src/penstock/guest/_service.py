@@ -42,7 +42,7 @@ class Service(TrioService):
 
     def called(self, function: F) -> F:
         given: Any = function
-        # What is no function is refused by the caller of this one.
+        # The caller of this method refuses a value that is not a function.
         if not callable(given) or isinstance(given, type):
             return function
         called = given.func if isinstance(given, partial) else given

@@ -1,7 +1,7 @@
 """A task of asyncio whose steps a plain call can make, while it waits for one.
 
-Why: a task that waits for demand would go on in the next pass of its loop, and what it has made
-would be signalled in the next pass of trio. Both together cost as much as some fifty elements.
+Why: a task that waits for demand would go on in the next pass of its loop, and its elements would
+be signalled in the next pass of trio. Both together cost as much as some fifty elements.
 
 Rules of this file:
 
@@ -115,12 +115,12 @@ class Stepped(Coroutine[Any, Any, None]):
         if trap is not NEXT_STEP:
             return trap
         waiting = self._waiting = self._loop.create_future()
-        # What a task waits for, as ``await waiting`` tells it.
+        # The object that a task yields for ``await waiting``.
         return next(waiting.__await__())
 
 
 class _NextStep:
-    """What a coroutine yields to wait for the next step."""
+    """The object that a coroutine yields to wait for the next step."""
 
     def __await__(self) -> Iterator["_NextStep"]:
         # A generator would be an object and a frame more in each step.

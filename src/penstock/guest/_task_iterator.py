@@ -46,8 +46,8 @@ def from_asyncio(given: Streamable[T]) -> Source[T]:
     async generator function: each stream has a task of asyncio.
 
     The source has all operators, and is for streams in a run of trio that is a guest of asyncio.
-    Functions that are given to operators and are async run on trio. What is no async iterable of
-    asyncio is returned as `penstock.as_source` does: sources, publishers, lists, channels of trio.
+    Functions that are given to operators and are async run on trio. Other objects, such as sources,
+    publishers, lists and channels of trio, are returned as `penstock.as_source` does.
     """
     source = as_source(given)
     is_pulled = (hasattr(given, "__aiter__") and not isinstance(given, Source)) or callable(given)
@@ -155,8 +155,8 @@ class TaskIterator(AsyncIterator[T]):
         return taken
 
     def pull_ahead(self, n: int, /) -> bool:
-        """Pull `n` elements more, in a step of the task of asyncio. Return False if the pump
-        has to be woken: elements wait already, or there is no such task.
+        """Pull `n` elements more, in a step of the task of asyncio. Return False if the pump has to
+        be woken: elements wait already, or the task does not exist.
         """
         if self._task is None or self._ready or self._is_over or self._is_closing:
             return False

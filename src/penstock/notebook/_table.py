@@ -17,7 +17,7 @@ from typing import Any, Final
 from penstock.api import PenstockError, UsageError
 
 MOST_TEXT: Final = 200
-"""Characters of a cell: a page that draws longer ones is slow, and nobody reads them."""
+"""Characters of a cell: a page that draws longer ones is slow."""
 
 KEPT: Final = 1_000
 """Rows that the page keeps. Older ones are removed."""
@@ -26,8 +26,8 @@ KEPT: Final = 1_000
 class Table:
     """The elements of a stream as a table in a notebook: ``Table(peer.subscribe, "ticks")``.
 
-    The table asks for as many elements as it can draw. While nobody sees it, because its cell is
-    scrolled away, its tab is hidden, or its reader has scrolled back, it asks for none.
+    The table asks for as many elements as it can draw. It asks for none while its cell is scrolled
+    away, its tab is hidden, or its reader has scrolled back.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Table:
         self._task = self._loop.create_task(self._read(block), name="penstock table")
 
     def stop(self) -> None:
-        """End the stream. The table stays as it is."""
+        """End the stream. The table does not change."""
         self._task.cancel()
 
     async def wait_ended(self) -> None:
