@@ -41,6 +41,8 @@ DISTRIBUTIONS = (".", "./tck")
 # and would install an old src again.
 EDITABLE = tuple(word for project in DISTRIBUTIONS for word in ("-e", project))
 SPARK = "plugins/penstock-spark"  # its session installs 600 MB
+# The scenes of the demo use them. Without one its scene is left out.
+DEMO_PLUGINS = ("http", "websocket", "rsocket", "msgpack", "protobuf", "arrow", "spark")
 
 # pytest prints where a test hangs after faulthandler_timeout.
 # These options make it stop there as well.
@@ -394,8 +396,8 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(python=MAIN, default=False)
 def demo(session: nox.Session) -> None:
-    """Run the demo, examples/demo.py, and check that each of its claims was shown."""
-    _prepare(session, "demo")
+    """Run the demo, examples/demo.py, and check its claims. `-- NAME`: one scene of it."""
+    _prepare(session, "demo", distributions=_editable(DEMO_PLUGINS))
     session.run("python", "examples/demo.py", *session.posargs)
 
 
@@ -415,6 +417,15 @@ def campaigns(session: nox.Session) -> None:
 
 
 # ----------------------------------------------------------------------------- only asked for by name
+
+
+@nox.session(python=MAIN, default=False)
+def release(session: nox.Session) -> None:
+    """Make, check and try the files of a release, in dist. `-- --version X.Y.Z`, `-- --sign`."""
+    _prepare(session, "release", distributions=())
+    if "--sign" in session.posargs:
+        session.install(*nox.project.dependency_groups(PROJECT, "sign"))
+    session.run("python", "-m", "release", *session.posargs)
 
 
 def _add_campaign(name: str, row: dict[str, Any]) -> None:

@@ -60,12 +60,12 @@ class _Meter:
 async def play(screen: Screen) -> list[Finding]:
     """Read at three paces, with a pause, and watch how far the generator gets."""
     meter = _Meter()
-    tracemalloc.start()
     try:
         async with (
             penstock.subscribe(meter.blocks, demand=DEMAND) as stream,
             trio.open_nursery() as nursery,
         ):
+            tracemalloc.start()  # the modules that the first stream imports are no elements
             nursery.start_soon(screen.watch, lambda: meter.look(stream))
             paused = await _read(meter, stream)
             nursery.cancel_scope.cancel()

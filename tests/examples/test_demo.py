@@ -1,9 +1,11 @@
 """The demo: its output with and without a terminal, its table of findings, and the scenes
 that run on virtual time.
 
-The other three scenes measure the machine or start programs, in real time. `nox -s demo` runs them.
+The other scenes measure the machine, start programs or open sockets, in real time. `nox -s demo` runs them.
 """
 
+import importlib
+import inspect
 import io
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ import trio.testing
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
+import demo
 from demo_parts import leaving, multicast, network, programs, recovery
 from demo_parts.screen import Finding, Gauge, Screen
 from demo_parts.table import write_table
@@ -95,7 +98,7 @@ async def test_ascii_terminal_gets_ascii(autojump_clock: trio.testing.MockClock)
     """If the encoding of the stream is ASCII, bars, marks and rules are ASCII."""
     stream = Terminal(encoding="ascii")
     await _watched(Screen(stream), 0.1)
-    write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream)
+    write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream=stream)
     assert stream.getvalue().isascii()
     assert "##" in stream.getvalue()
 
@@ -103,18 +106,53 @@ async def test_ascii_terminal_gets_ascii(autojump_clock: trio.testing.MockClock)
 def test_table_marks_a_finding_that_was_not_shown() -> None:
     """One finding that is not shown makes `write_table` return False, and its line is marked."""
     stream = Terminal(tty=False)
-    assert write_table({"1  A scene": [SHOWN]}, stream)
-    assert not write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream)
+    assert write_table({"1  A scene": [SHOWN]}, stream=stream)
+    assert not write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream=stream)
     assert "✗ water flows uphill" in stream.getvalue()
     assert "1 of 2 shown" in stream.getvalue()
+
+
+def test_a_scene_that_is_left_out_is_counted_apart() -> None:
+    """It is no failure, and the table says why it is missing."""
+    stream = Terminal(tty=False)
+    assert write_table({"1  A scene": [SHOWN]}, {"Apache Spark": "there is no java"}, stream)
+    assert "1 of 1 shown in 1 scene" in stream.getvalue()
+    assert "left out: 1 scene\n    Apache Spark: there is no java\n" in stream.getvalue()
+
+
+def test_a_scene_without_its_package_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether its module fails to import, or says itself what is missing."""
+    monkeypatch.setenv("COLUMNS", "118")
+    monkeypatch.setitem(sys.modules, "trustme", None)
+    monkeypatch.delitem(sys.modules, "demo_parts.network")
+    monkeypatch.setattr("demo_parts.one_port.find_spec", lambda name: None)
+    assert trio.run(demo.main, ["network", "one_port"])
+    printed = capsys.readouterr().out
+    assert "0 of 0 shown in 0 scenes" in printed
+    assert "network: the package 'trustme' is not installed" in printed
+    assert "not installed: penstock-http, penstock-websocket" in printed
+
+
+@pytest.mark.parametrize("name", demo.SCENES)
+def test_each_scene_has_what_the_demo_uses(name: str) -> None:
+    """A title that fits its line, a story, and a function that plays; each can be imported without
+    its libraries, or names the missing one.
+    """
+    scene = importlib.import_module(f"demo_parts.{name}")
+    assert len(scene.TITLE) < 60
+    assert scene.STORY
+    assert inspect.iscoroutinefunction(scene.play)
+    assert isinstance(getattr(scene, "missing", str)(), str)
 
 
 def test_no_color_removes_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """With NO_COLOR the table has no escape sequences."""
     coloured, plain = Terminal(), Terminal()
-    write_table({"1  A scene": [SHOWN]}, coloured)
+    write_table({"1  A scene": [SHOWN]}, stream=coloured)
     monkeypatch.setenv("NO_COLOR", "1")
-    write_table({"1  A scene": [SHOWN]}, plain)
+    write_table({"1  A scene": [SHOWN]}, stream=plain)
     assert "\x1b" in coloured.getvalue()
     assert "\x1b" not in plain.getvalue()
 

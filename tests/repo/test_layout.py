@@ -38,6 +38,7 @@ TOP = {
     "src",
     "plugins",
     "clients",
+    "release",
     "tests",
     "campaigns",
     "tck",

@@ -12,7 +12,10 @@ pytest.importorskip(
 )
 
 from _query import SETTINGS
+from penstock_spark import ensure_java
 from pyspark.sql import SparkSession
+
+ensure_java()  # for the programs that tests start, too
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,7 +1,5 @@
 """The requirements of a Spark job, and the errors if one is missing."""
 
-from pathlib import Path
-
 import pytest
 from penstock_spark import _session
 from penstock_spark._session import check_requirements
@@ -15,11 +13,7 @@ def all_is_there(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     versions = {"pyspark": "4.3.0", "pandas": "2.3.3"}
     monkeypatch.setattr(_session, "find_spec", versions.get)
     monkeypatch.setattr(_session, "version", versions.__getitem__)
-    monkeypatch.setattr(
-        _session.shutil,
-        "which",
-        lambda name, path=None: f"/usr/bin/{name}" if path is None else None,
-    )
+    monkeypatch.setattr(_session, "ensure_java", lambda: None)
     return versions
 
 
@@ -49,13 +43,12 @@ def test_a_library_that_does_not_fit_is_told(
         check_requirements()
 
 
-def test_a_missing_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """On the PATH, and in JAVA_HOME."""
-    monkeypatch.setattr(_session.shutil, "which", lambda name, path=None: None)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(UsageError, match="Spark needs Java 17 or newer"):
+def test_a_missing_java_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check asks `ensure_java`, whose error is that of the session."""
+
+    def refuse() -> None:
+        raise UsageError("Spark needs Java")
+
+    monkeypatch.setattr(_session, "ensure_java", refuse)
+    with pytest.raises(UsageError, match="Spark needs Java"):
         check_requirements()
-    monkeypatch.setattr(
-        _session.shutil, "which", lambda name, path=None: None if path is None else f"{path}/{name}"
-    )
-    check_requirements()

@@ -39,6 +39,7 @@ COMMANDS: Final = MappingProxyType(
         "cat": "write a publisher's elements to standard output",
         "request": "send a request and write its answer",
         "ls": "list what a service offers",
+        "probe": "ask whether a server is there: the exit status tells",
         "pub": "publish the lines of standard input",
         "completion": "print a script that completes commands in bash, zsh or fish",
         "plugins": "list plugins, and the reason if one was left out",
@@ -113,7 +114,11 @@ def _declare_own(name: str, command: argparse.ArgumentParser) -> None:
     module: Any = importlib.import_module(f"penstock.cli._{name}")
     command.description = module.__doc__
     module.arguments(command)
-    command.set_defaults(run=module.run, prepare=getattr(module, "prepare", None))
+    command.set_defaults(
+        run=module.run,
+        prepare=getattr(module, "prepare", None),
+        blocks=getattr(module, "BLOCKS", False),
+    )
 
 
 def _declare(offered: OfferedCommand, command: argparse.ArgumentParser) -> None:
@@ -124,7 +129,7 @@ def _declare(offered: OfferedCommand, command: argparse.ArgumentParser) -> None:
         loaded.arguments(command)
     except Exception as error:  # boundary: a plugin
         raise PluginError(f"raised {shown(error)} for its arguments") from error
-    command.set_defaults(run=loaded.run, prepare=None)
+    command.set_defaults(run=loaded.run, prepare=None, blocks=False)
 
 
 def _no_command(name: str, offered: OfferedCommands) -> str:
@@ -145,9 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             try:
                 options = parse(sys.argv[1:] if arguments is None else arguments)
-                from penstock.cli._running import run_command  # noqa: PLC0415 (needs trio)
-
-                status = run_command(options)
+                status = _run(options)
             except SystemExit:
                 # The help is in the buffer. If that fails, its status must not be 0.
                 sys.stdout.flush()
@@ -159,3 +162,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # boundary: the end of the command, in one line and a status.
             return status_after(raised)
     return status
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.blocks:
+        return int(options.run(options))
+    from penstock.cli._running import run_command  # noqa: PLC0415 (needs trio)
+
+    return run_command(options)

@@ -1,7 +1,6 @@
 """A Spark session for a job of penstock, and what to do if there can be none."""
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.api import UsageError
+from penstock_spark._java import ensure_java
 
 INSTALL: Final = "pip install 'penstock-spark[spark]'"
 
@@ -94,10 +94,4 @@ def check_requirements() -> None:
             f"pyspark does not work with pandas {found}; install an older one with: pip install "
             "'pandas<3'"
         )
-    home = os.environ.get("JAVA_HOME", "")
-    if shutil.which("java") is None and not (
-        home and shutil.which("java", path=str(Path(home) / "bin"))
-    ):
-        raise UsageError(
-            "Spark needs Java 17 or newer, and there is no java on the PATH and none in JAVA_HOME"
-        )
+    ensure_java()
