@@ -8,8 +8,8 @@ Rules of this file:
 * A session that finds nothing to check fails: an empty run proves nothing.
 * The sessions that `nox` alone runs judge no wall-clock time, so they pass on a busy machine.
 * What takes minutes is a campaign: a row of campaigns/table.toml. Each has a session of its name.
-* The interpreter that runs nox is the main one.
-  Each further Python that runs on this machine gets a session `tests-3.x`.
+* The interpreter that runs nox is the main one. `tests` runs on the newest Python of this machine,
+  `oldest` on the oldest one; each further Python has a session `tests-3.x`.
 """
 
 import os
@@ -20,7 +20,6 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -81,7 +80,6 @@ def _candidates() -> list[Path]:
     return named + [Path(path) for path in on_path if path]
 
 
-@cache
 def _interpreters() -> dict[tuple[int, int], str]:
     """Return each Python that is new enough and runs, by version: the one that runs nox,
     and the first candidate of each other version.
@@ -109,14 +107,12 @@ def _runs(python: Path) -> bool:
         return False
 
 
-# None means the Python that runs nox. If that one is too old, it is the newest that is not.
-MAIN = None if sys.version_info >= OLDEST else _interpreters()[max(_interpreters())]
-OTHERS = {
-    f"{major}.{minor}": path
-    for (major, minor), path in _interpreters().items()
-    if path not in {MAIN, sys.executable}
+# None means the Python that runs nox. If that one is too old, the newest takes its place.
+_PYTHONS = {
+    version: None if path == sys.executable else path for version, path in _interpreters().items()
 }
-NEWEST = list(OTHERS)[-1:]  # a plain nox runs the main Python and the newest
+NEWEST = max(_PYTHONS)
+MAIN = None if sys.version_info >= OLDEST else _PYTHONS[NEWEST]
 
 
 # ------------------------------------------------------------------------------------- small parts
@@ -213,9 +209,8 @@ def format_(session: nox.Session) -> None:
 # What shows a slip at once comes first. Then those that need both cores and those that wait for
 # programs and timers take turns, so that neither the first nor the last ones leave a core idle.
 PARTS = (
-    *("lint", "imports", "tests", "spark", "tck", "browser"),
-    *(f"tests-{version}" for version in NEWEST),
-    *("docs", "plugins", "hostile", "campaigns", "types", "examples", "demo"),
+    *("lint", "imports", "tests", "spark", "tck", "browser", "oldest", "docs"),
+    *("plugins", "hostile", "campaigns", "types", "examples", "demo"),
 )
 
 
@@ -265,9 +260,8 @@ ELSEWHERE = _ignored(
     *("tck", "examples", "imports", "typing", "distributions", "hostile", "browser"),
     *("conformance", "interop", "notebook"),
 )
-# Their results depend neither on the Python nor on the versions of dependencies.
-# Those of the command line start a program each.
-ONCE = ("repo", "campaigns", "cli")
+# Each promise that the shells share, and what lies beneath it.
+CONTRACTS = tuple(f"tests/{folder}" for folder in ("contracts", "core", "aio", "blocking", "wire"))
 
 
 def _lowest(*declared: str) -> list[str]:
@@ -277,15 +271,13 @@ def _lowest(*declared: str) -> list[str]:
     return [f"{name}=={version}" for name, version in found.items()]
 
 
-@nox.session(python=MAIN, default=False)
-def tests(session: nox.Session) -> None:
-    """The tests, on built wheels and the lowest version of each dependency. `-- ARGS`: to pytest."""
-    lowest = _lowest(*PROJECT["project"]["dependencies"])
+def _tests(session: nox.Session) -> None:
+    """The tests, on built wheels, and a lower bound for coverage. `-- ARGS`: to pytest."""
     if session.posargs:
-        _prepare(session, "tests", distributions=(*EDITABLE, *lowest))
+        _prepare(session, "tests")
         session.run(*PYTEST, *session.posargs)
         return
-    _prepare(session, "build", "tests", distributions=lowest)
+    _prepare(session, "build", "tests", distributions=PROJECT["project"]["dependencies"])
     # Not in create_tmp(): that is TMPDIR from then on, and too long for sockets with a path.
     wheels = Path(session.virtualenv.location).resolve() / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
@@ -296,19 +288,14 @@ def tests(session: nox.Session) -> None:
         session.install("--force-reinstall", "--no-deps", *built)
     # It fails if penstock is imported from src.
     session.run("python", "tests/repo/check_wheel.py", str(HERE))
-    session.run(*PYTEST, *SHARED, "tests", *ELSEWHERE)
-
-
-def _tests_elsewhere(session: nox.Session) -> None:
-    _prepare(session, "tests")
-    if session.posargs:
-        session.run(*PYTEST, *session.posargs)
-        return
     session.env["COVERAGE_FILE"] = str(Path(session.virtualenv.location) / "coverage")
-    session.env["COVERAGE_CORE"] = "sysmon"  # costs no time from Python 3.12 on
-    measured = (*SHARED, "-m", "not slow", "tests", *ELSEWHERE, *_ignored(*ONCE))
+    suite = (*PYTEST, *SHARED, "tests", *ELSEWHERE)
+    if SUITES[session.name] < (3, 12):
+        session.run(*suite)
+        return
+    session.env["COVERAGE_CORE"] = "sysmon"  # costs no time; Python 3.11 does not have it
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", *PYTEST, *measured)
+    session.run("coverage", "run", "-m", *suite)
     session.run("coverage", "combine", "-q")  # each process has written a file
     # Most of the first two runs in programs that their tests start, and those are not measured.
     # The tests of the third are in the session `examples`.
@@ -316,9 +303,20 @@ def _tests_elsewhere(session: nox.Session) -> None:
     session.run("coverage", "report", f"--omit={unmeasured}")
 
 
-for _version, _path in OTHERS.items():
-    _tests_elsewhere.__doc__ = f"The tests on Python {_version}, and a lower bound for coverage."
-    nox.session(name=f"tests-{_version}", python=_path, default=False)(_tests_elsewhere)
+SUITES = {
+    "tests" if version == NEWEST else "tests-{}.{}".format(*version): version
+    for version in _PYTHONS
+}
+for _name, _version in SUITES.items():
+    nox.session(name=_name, python=_PYTHONS[_version], default=False)(_tests)
+
+
+@nox.session(python=_PYTHONS[min(_PYTHONS)], default=False)
+def oldest(session: nox.Session) -> None:
+    """The contracts on the oldest Python, and the lowest version of each dependency."""
+    lowest = _lowest(*PROJECT["project"]["dependencies"])
+    _prepare(session, "tests", distributions=(*EDITABLE, *lowest))
+    _pytest(session, *CONTRACTS)
 
 
 @nox.session(python=MAIN, default=False)

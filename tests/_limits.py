@@ -1,4 +1,4 @@
-"""Limits that tests of several packages have in common, by what they are for."""
+"""Limits that tests of several packages have in common, by their purpose."""
 
 from typing import Final
 

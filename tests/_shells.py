@@ -41,10 +41,10 @@ class _Mark:
 
 
 END: Final = _Mark("END")
-"""What a read returns if the stream has ended."""
+"""Returned by a read if the stream has ended."""
 
 WAITS: Final = _Mark("WAITS")
-"""What a read returns if it had to wait, and was given up."""
+"""Returned by a read that had to wait, and was given up."""
 
 Act = Callable[[], object]
 
@@ -227,7 +227,7 @@ class BlockingShell(Shell):
     def __init__(self) -> None:
         self.timeout = HANGS_AFTER
         self.meanwhile: Act | None = None
-        """Called once in the next wait, by what stands for a connection."""
+        """Called once in the next wait, by the stand-in for a connection."""
         self._peers: list[blocking.Peer] = []
 
     def run(self, program: Coroutine[Any, Any, T]) -> T:

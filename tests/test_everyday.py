@@ -91,7 +91,7 @@ def test_an_unknown_name_is_an_attribute_error(package: str, name: str) -> None:
 
 
 def test_an_unknown_name_without_an_underscore_is_an_attribute_error() -> None:
-    """The root package has to import the everyday names before it knows that this is none."""
+    """The root package has to import the everyday names before it knows that this is not one."""
     _run(_unknown("penstock", "nothing"))
 
 

@@ -92,13 +92,14 @@ def _java(folder: Path) -> list[str]:
     shutil.copytree(HERE / "java", folder)
     _maven(folder, "dependency:copy-dependencies", "-DoutputDirectory=lib")
     libraries = f"{folder}/lib/*"
-    source = str(folder / "Peer.java")
-    subprocess.run(["javac", "-cp", libraries, "-d", str(folder), source], check=True)
+    sources = [str(path) for path in (folder / "Peer.java", *folder.glob("common/*.java"))]
+    subprocess.run(["javac", "-cp", libraries, "-d", str(folder), *sources], check=True)
     return ["java", "-cp", f"{libraries}:{folder}", "Peer"]
 
 
 def _spring(folder: Path) -> list[str]:
     shutil.copytree(HERE / "spring", folder)
+    shutil.copytree(HERE / "java/common", folder / "src/main/java/common")
     _maven(folder, "compile", "dependency:copy-dependencies", "-DoutputDirectory=lib")
     return ["java", "-cp", f"{folder}/target/classes:{folder}/lib/*", "peer.SpringPeer"]
 

@@ -1,4 +1,6 @@
-import io.netty.buffer.ByteBuf;
+import static common.Routed.bytes;
+import static common.Routed.route;
+
 import io.rsocket.ConnectionSetupPayload;
 import io.rsocket.Payload;
 import io.rsocket.RSocket;
@@ -6,9 +8,6 @@ import io.rsocket.SocketAcceptor;
 import io.rsocket.core.RSocketServer;
 import io.rsocket.exceptions.RejectedSetupException;
 import io.rsocket.lease.Lease;
-import io.rsocket.metadata.CompositeMetadata;
-import io.rsocket.metadata.RoutingMetadata;
-import io.rsocket.metadata.WellKnownMimeType;
 import io.rsocket.transport.netty.server.CloseableChannel;
 import io.rsocket.transport.netty.server.TcpServerTransport;
 import io.rsocket.util.DefaultPayload;
@@ -23,23 +22,6 @@ import reactor.core.scheduler.Schedulers;
 
 /** What `penstock tck` needs, served by rsocket-java. Prints its port. With an argument it has leases. */
 public class Checked {
-  static String route(Payload payload) {
-    if (!payload.hasMetadata()) return "";
-    for (CompositeMetadata.Entry entry : new CompositeMetadata(payload.sliceMetadata(), false)) {
-      if (WellKnownMimeType.MESSAGE_RSOCKET_ROUTING.getString().equals(entry.getMimeType())) {
-        return new RoutingMetadata(entry.getContent()).iterator().next();
-      }
-    }
-    return "";
-  }
-
-  static byte[] bytes(Payload payload) {
-    ByteBuf data = payload.sliceData();
-    byte[] found = new byte[data.readableBytes()];
-    data.readBytes(found);
-    return found;
-  }
-
   static Payload large(int number) {
     ByteBuffer element = ByteBuffer.allocate(200_000);
     for (int word = 0; word < 50_000; word++) element.putInt((number << 24) + word);
@@ -62,7 +44,7 @@ public class Checked {
   static class Handler implements RSocket {
     @Override
     public Mono<Payload> requestResponse(Payload payload) {
-      if (route(payload).equals("echo")) return Mono.just(DefaultPayload.create(bytes(payload)));
+      if (route(payload).equals("echo")) return Mono.just(DefaultPayload.create(bytes(payload.sliceData())));
       return Mono.error(new IllegalArgumentException("no such route"));
     }
 
@@ -108,9 +90,9 @@ public class Checked {
                 if (!signal.hasValue()) return all;
                 switch (route(signal.get())) {
                   case "channel":
-                    return all.limitRate(4).map(each -> DefaultPayload.create(bytes(each)));
+                    return all.limitRate(4).map(each -> DefaultPayload.create(bytes(each.sliceData())));
                   case "pair":
-                    return all.limitRequest(2).map(each -> DefaultPayload.create(bytes(each)));
+                    return all.limitRequest(2).map(each -> DefaultPayload.create(bytes(each.sliceData())));
                   case "greedy":
                     return Flux.<Payload>never().doOnSubscribe(none -> all.subscribe(new Greedy()));
                   default:

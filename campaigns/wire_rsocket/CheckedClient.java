@@ -1,13 +1,11 @@
-import io.netty.buffer.ByteBuf;
-import io.netty.buffer.ByteBufAllocator;
-import io.netty.buffer.CompositeByteBuf;
+import static common.Routed.COMPOSITE;
+import static common.Routed.bytes;
+
+import common.Routed;
 import io.rsocket.Payload;
 import io.rsocket.RSocket;
 import io.rsocket.SocketAcceptor;
 import io.rsocket.core.RSocketConnector;
-import io.rsocket.metadata.CompositeMetadataCodec;
-import io.rsocket.metadata.TaggingMetadataCodec;
-import io.rsocket.metadata.WellKnownMimeType;
 import io.rsocket.transport.netty.client.TcpClientTransport;
 import io.rsocket.util.DefaultPayload;
 import java.nio.charset.StandardCharsets;
@@ -26,31 +24,11 @@ import reactor.core.publisher.Mono;
  * connection after connection.
  */
 public class CheckedClient {
-  static final String COMPOSITE = "message/x.rsocket.composite-metadata.v0";
   static final Duration MOST = Duration.ofSeconds(20);
   static final String[] WORDS = {"one", "two", "three", "four", "five"};
 
-  static byte[] bytes(ByteBuf buffer) {
-    byte[] found = new byte[buffer.readableBytes()];
-    buffer.readBytes(found);
-    return found;
-  }
-
-  static Payload named(String name, byte[] data) {
-    CompositeByteBuf metadata = ByteBufAllocator.DEFAULT.compositeBuffer();
-    CompositeMetadataCodec.encodeAndAddMetadata(
-        metadata,
-        ByteBufAllocator.DEFAULT,
-        WellKnownMimeType.MESSAGE_RSOCKET_ROUTING,
-        TaggingMetadataCodec.createRoutingMetadata(ByteBufAllocator.DEFAULT, List.of(name))
-            .getContent());
-    byte[] encoded = bytes(metadata);
-    metadata.release();
-    return DefaultPayload.create(data, encoded);
-  }
-
   static Payload named(String name, String data) {
-    return named(name, data.getBytes(StandardCharsets.UTF_8));
+    return Routed.named(name, data.getBytes(StandardCharsets.UTF_8));
   }
 
   /** What the client answers. */
@@ -133,7 +111,7 @@ public class CheckedClient {
       case "large":
         byte[] data = new byte[200_000];
         for (int index = 0; index < data.length; index++) data[index] = (byte) (index % 251);
-        return value(peer, named("echo", data));
+        return value(peer, Routed.named("echo", data));
       case "stream":
         reader = new Reader(Integer.parseInt(rest), 0);
         break;

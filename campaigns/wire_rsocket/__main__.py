@@ -155,6 +155,7 @@ def commands(*, short: bool) -> Iterator[tuple[Commands, Commands]]:
         subprocess.run(copy, cwd=name, check=True)
         libraries = f"{name}/lib/*"
         sources = [str(HERE / file) for file in ("Checked.java", "CheckedClient.java")]
+        sources.append(str(POM.parent / "common/Routed.java"))
         subprocess.run(["javac", "-cp", libraries, "-d", name, *sources], check=True)
         java = ["java", "-cp", f"{libraries}:{name}"]
         servers["rsocket-java"] = [*java, "Checked"]

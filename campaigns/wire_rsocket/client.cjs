@@ -3,6 +3,7 @@
 const core = require("rsocket-core");
 const { Flowable, Single } = require("rsocket-flowable");
 const Client = require("rsocket-tcp-client").default;
+const { named, numbers, one } = require("../interop_rsocket/js/payloads.cjs");
 
 const WORDS = ["one", "two", "three", "four", "five"];
 const LARGE = Buffer.from(Array.from({ length: 200000 }, (_, index) => index % 251));
@@ -12,35 +13,6 @@ const port = Number(process.argv[2]);
 // The library throws some errors of a connection where nobody can catch them.
 process.on("uncaughtException", (error) => console.error(`${error}`));
 process.on("unhandledRejection", (error) => console.error(`${error}`));
-
-function named(name, data = Buffer.alloc(0)) {
-  const metadata = core.encodeCompositeMetadata([
-    [core.MESSAGE_RSOCKET_ROUTING, core.encodeRoute(name)],
-  ]);
-  return { data, metadata };
-}
-
-// Elements as demand comes.
-function elements(count, make) {
-  return new Flowable((subscriber) => {
-    let next = 0, demand = 0, sending = false, over = false;
-    subscriber.onSubscribe({
-      cancel: () => { over = true; },
-      request: (n) => {
-        demand += n;
-        if (sending) return;
-        sending = true;
-        for (; demand > 0 && next < count && !over; demand--) subscriber.onNext(make(next++));
-        sending = false;
-        if (next === count && !over) { over = true; subscriber.onComplete(); }
-      },
-    });
-  });
-}
-
-const one = (single) => new Promise((done, fail) => single.subscribe({
-  onComplete: done, onError: fail, onSubscribe() {},
-}));
 
 // The text of an error of the server is in its source.
 const textOf = (error) => (error.source && error.source.message) || error.message;
@@ -83,7 +55,7 @@ async function perform(peer, name, rest) {
       const make = (index) => (
         index ? { data: Buffer.from(WORDS[index]) } : named("channel", Buffer.from(WORDS[0]))
       );
-      return read(peer.requestChannel(elements(WORDS.length, make)), 2, 2);
+      return read(peer.requestChannel(numbers(WORDS.length, make)), 2, 2);
     }
     case "forget": peer.fireAndForget(named("echo", Buffer.from(rest))); return "done";
     case "push":
@@ -99,7 +71,7 @@ async function perform(peer, name, rest) {
 
 const responder = {
   requestResponse: (payload) => Single.of({ data: payload.data || Buffer.alloc(0) }),
-  requestStream: () => elements(Infinity, (number) => ({ data: Buffer.from(`${number}`) })),
+  requestStream: () => numbers(Infinity, (number) => ({ data: Buffer.from(`${number}`) })),
   fireAndForget() {},
   requestChannel: () => Flowable.error(new Error("no channel")),
   metadataPush: () => Single.of(undefined),

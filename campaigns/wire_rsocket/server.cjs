@@ -3,19 +3,12 @@ const net = require("net");
 const core = require("rsocket-core");
 const { Flowable, Single } = require("rsocket-flowable");
 const Server = require("rsocket-tcp-server").default;
+const { routeOf } = require("../interop_rsocket/js/payloads.cjs");
 
 const HOST = "127.0.0.1";
 
 // The library throws some errors of a connection where nobody can catch them.
 process.on("uncaughtException", (error) => console.error(`${error}`));
-
-function routeOf(payload) {
-  for (const entry of core.decodeCompositeMetadata(payload.metadata || Buffer.alloc(0))) {
-    if (entry.mimeType === core.MESSAGE_RSOCKET_ROUTING.string) {
-      return core.decodeRoutes(entry.content).next().value;
-    }
-  }
-}
 
 function large(number) {
   const element = Buffer.alloc(200000);

@@ -97,7 +97,7 @@ def test_each_optional_method_has_a_look_up() -> None:
 
 @pytest.mark.parametrize("name", LOOK_UPS)
 def test_each_method_is_found(name: str) -> None:
-    """What is found is the subscriber's own; a type checker checks the first assignment."""
+    """The method is the subscriber's own; a type checker checks the first assignment."""
     subscriber: OptionalMethods[Any] = Everything()
     assert LOOK_UPS[name](subscriber) == getattr(subscriber, name)
 

@@ -1,4 +1,6 @@
-"""The page's side of the table of a notebook, in Chromium: what is seen decides what is asked for."""
+"""The page's side of the table of a notebook, in Chromium: the rows that are seen decide which ones
+are asked for.
+"""
 
 from pathlib import Path
 from typing import Any

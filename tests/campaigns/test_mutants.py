@@ -1,4 +1,4 @@
-"""The sample of the mutants, and what is said about it. mutmut itself is not run here."""
+"""The sample of the mutants, and its report. mutmut itself is not run here."""
 
 from argparse import Namespace
 
@@ -23,7 +23,7 @@ def test_every_module_gives_as_many_mutants() -> None:
 
 
 def test_the_sample_of_a_module_depends_on_the_seed_and_on_nothing_else() -> None:
-    """A new module, or another order, leaves it as it was."""
+    """A new module, or another order, does not change it."""
     pump = [name for name in NAMES if "_pump" in name]
     assert sample(pump, 8, 0) == sample(NAMES, 8, 0)[:8]
     assert sample(reversed(NAMES), 8, 0) == sample(NAMES, 8, 0)

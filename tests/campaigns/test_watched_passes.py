@@ -14,7 +14,7 @@ def _work_until(seen: Event) -> None:
 
 
 def test_the_stack_of_the_longest_pass_is_kept() -> None:
-    """A pass which the thread has looked at; a shorter one behind it does not replace it."""
+    """The thread has looked at that pass. A shorter one after it does not replace it."""
     passes = WatchedPasses()
     looked = Event()
     passes._seen = _Noticing(looked)

@@ -150,8 +150,8 @@ def python_on(
     standard = {name: files.get(name, screen.file) for name in STANDARD}
     with interruptible():
         program = subprocess.Popen(
-            # A session that has no terminal gets the one that it opens first, so
-            # that Ctrl-C there is a signal.
+            # A session that has no terminal gets the first one that it opens, so that Ctrl-C there
+            # is a signal.
             [
                 "sh",
                 "-c",

@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Fixtures of the tests of the command line."""
 
 from collections.abc import Iterator
 

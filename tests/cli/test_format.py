@@ -29,7 +29,7 @@ def test_into_a_pipe_an_element_is_written_as_it_is(
     element: object, style: str, written: bytes
 ) -> None:
     """As a line of text, as a line of JSON, or as its bytes only. JSON has escapes with the same
-    value for what would control a terminal: the program after the pipe may write to one.
+    value for characters that would control a terminal: the program after the pipe may write to one.
     """
     assert formatted(element, style) == written
 

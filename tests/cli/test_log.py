@@ -89,7 +89,7 @@ def test_an_export_has_positions(log: Path, capfd: pytest.CaptureFixture[str]) -
 
 
 def test_an_export_keeps_bytes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Elements that are no text are in base64, and each partition follows the one before it."""
+    """Elements that are not text are in base64, and each partition follows the one before it."""
     path = tmp_path / "a.log"
 
     async def write() -> None:
@@ -115,7 +115,7 @@ def test_an_export_keeps_bytes(tmp_path: Path, capfd: pytest.CaptureFixture[str]
 def test_an_export_of_a_damaged_log_has_the_rest(
     log: Path, capfd: pytest.CaptureFixture[str], change: str
 ) -> None:
-    """What was lost is named on standard error, and the status is 1."""
+    """Standard error names the lost elements, and the status is 1."""
     _damage(log, 20)
     if change != "one group":
         connection = sqlite3.connect(log, isolation_level=None)

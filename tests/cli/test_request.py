@@ -35,7 +35,7 @@ class Order:
 
 
 class Reversed(Serializer):
-    """A format that is no text: JSON, read from its end."""
+    """A format that is not text: JSON, read from its end."""
 
     name = "reversed"
 
@@ -157,8 +157,8 @@ async def test_the_answer_is_written(
 async def test_the_description_says_how_a_payload_is_written(
     described: bool, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """It is written as JSON then, whatever the format of the request is. Without a description the
-    option does the same.
+    """It is written as JSON then, in each format of the request. Without a description the option
+    does the same.
     """
     option = () if described else ("--serializer", "reversed")
     assert await _ask(f"{URL}/packed/x", '{"n": 1}', *option, describe=described) == 0

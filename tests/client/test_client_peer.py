@@ -1,4 +1,4 @@
-"""The connection of a client is replaced, whatever the shell that opens it."""
+"""The connection of a client is replaced. The shell that opens it does not matter."""
 
 import pytest
 

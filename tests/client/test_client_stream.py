@@ -169,7 +169,7 @@ def test_a_stream_that_a_draining_server_has_refused_begins_anew(target: str) ->
 
 @pytest.mark.parametrize(("drains", "goes_on"), [(False, True), (True, False)])
 def test_another_refusal_ends_a_stream(*, drains: bool, goes_on: bool) -> None:
-    """The server does not drain, or there is no policy to reconnect."""
+    """The server does not drain, or the client has no policy to reconnect."""
     stream = new_stream("a", goes_on=goes_on)
     subscribed(stream, drains=drains).publisher.fail(REFUSED)
     with pytest.raises(Rejected):

@@ -31,7 +31,7 @@ def test_a_refusal_is_raised_as_a_copy_and_nothing_else_is() -> None:
 
 
 def test_a_dialect_that_raises_is_named_with_its_error() -> None:
-    """The error is the cause; a dialect without a name is shown as it is."""
+    """The error is the cause; a dialect without a name is shown by its `repr`."""
     error = KeyError("x")
     named = not_made(rsio.RsioDialect, error)
     assert str(named) == "the dialect 'rsio' raised when its connection was made: KeyError('x')"

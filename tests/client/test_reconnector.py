@@ -1,4 +1,6 @@
-"""What a client decides when a connection opens, is lost or refused, when its server drains, and when it gives up."""
+"""The decisions of a client when a connection opens, is lost or refused, when its server drains,
+and when it gives up.
+"""
 
 from collections.abc import Callable
 
@@ -26,7 +28,7 @@ def stages(seen: list[ReconnectEvent]) -> list[tuple[str, int]]:
 
 
 def test_without_a_policy_nothing_is_tried_again() -> None:
-    """Nothing is reported, and what is asked for is not refused here: the connection has its own error."""
+    """Nothing is reported, and a request is not refused here: the connection has its own error."""
     made, seen = reconnector(None)
     made.on_attempt()
     made.on_away()
@@ -70,7 +72,9 @@ def test_observers_hear_of_the_attempt_that_a_wait_leads_to() -> None:
     "error", [REFUSED, ProtocolError("broken", reason="protocol:type")], ids=["refused", "a fault"]
 )
 def test_a_refusal_for_good_is_final(error: Exception) -> None:
-    """Nothing is reported: no attempt follows that observers could wait for. What is asked for gets a copy of the refusal."""
+    """Nothing is reported: no attempt follows that observers could wait for. A later request gets a
+    copy of the refusal.
+    """
     made, seen = reconnector()
     assert made.on_lost(error, opened_at=0.0, now=1.0) == GiveUp(error)
     assert seen == []
@@ -90,7 +94,7 @@ def test_a_refusal_that_passes_is_tried_again() -> None:
 
 
 def test_a_server_that_drains_is_left() -> None:
-    """What is asked for waits at once, and the next connection is made as after a loss."""
+    """Requests wait at once, and the next connection is made as after a loss."""
     made, seen = reconnector()
     made.on_attempt()
     made.on_away()

@@ -1,4 +1,4 @@
-"""A server that drains, and the next one, behind one address."""
+"""A server that drains, and the next one, at one address."""
 
 import shutil
 import tempfile

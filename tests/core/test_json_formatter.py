@@ -48,7 +48,7 @@ def test_a_line_of_the_access_log_has_its_fields() -> None:
 
 @given(st.text(max_size=150))
 def test_the_words_of_a_peer_come_back(words: str) -> None:
-    """Whatever they are, they stay in their field, as long as they were not cut."""
+    """Any words stay in their field, unless they were cut."""
     shown = quoted_text(words)
     found = _line(f'stream peer="p" name={shown} outcome=refused')
     assert (found["event"], found["peer"], found["outcome"]) == ("stream", "p", "refused")

@@ -1,4 +1,4 @@
-"""What the sources of one peer hold."""
+"""The bytes that the sources of one peer hold."""
 
 from penstock.core._source_memory import SourceMemory
 

@@ -235,8 +235,8 @@ def test_a_subscriber_that_raises_is_cancelled_and_reported_once(signal: str) ->
 
 
 def test_a_subscriber_that_names_no_successor_is_cancelled_and_reported() -> None:
-    """`on_content` returns who gets the elements. With None nobody would, and the publisher would
-    wait for demand without end.
+    """`on_content` returns the subscriber that gets the elements. If it returned None, no
+    subscriber would, and the publisher would wait for demand without end.
     """
     harness = GuardHarness()
     harness.recorder.on_content = lambda _serializer, _schema: None  # type: ignore[attr-defined]  # an optional method

@@ -349,7 +349,7 @@ class Row:
     javascript: str | None = None
     """The trial; None if the client has no such call."""
     says: Mapping[str, str] = attrs.field(factory=dict)
-    """What the cell says in place of "yes", by the client."""
+    """The text of the cell in place of "yes", by the client."""
     refused: frozenset[str] = frozenset()
     """The clients that refuse the call."""
 

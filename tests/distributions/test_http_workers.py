@@ -1,4 +1,4 @@
-"""HTTP in several processes: a subscription is served by whichever worker its client reaches."""
+"""HTTP in several processes: each worker serves each subscription."""
 
 import http.client
 import os
@@ -94,7 +94,7 @@ def two_clients(running: Program, stack: ExitStack) -> tuple[Client, Client]:
 
 
 def test_polls_over_another_connection_reach_the_subscription(shared: Program) -> None:
-    """Each element comes once and in order, whichever worker a poll has reached; and the end."""
+    """A poll may reach any worker. Each element comes once and in order; and the end."""
     with ExitStack() as stack:
         first, second = two_clients(shared, stack)
         path = first.subscribe("numbers")
@@ -122,7 +122,7 @@ def test_a_poll_with_many_elements_passes(shared: Program) -> None:
 
 
 def test_events_pass_through_another_worker(shared: Program) -> None:
-    """They are written as they come."""
+    """Each event is written at once."""
     with ExitStack() as stack:
         first, second = two_clients(shared, stack)
         path = first.subscribe("numbers")
@@ -166,7 +166,7 @@ def test_a_waiting_poll_ends_with_the_worker_that_holds_it(tmp_path: Path) -> No
 
 
 def test_a_poll_of_a_client_that_leaves_loses_nothing(shared: Program) -> None:
-    """The worker that holds the elements learns that nobody has read the answer."""
+    """The worker that holds the elements learns that the answer was not read."""
     with ExitStack() as stack:
         first, second = two_clients(shared, stack)
         path = first.subscribe("silent")
@@ -197,8 +197,8 @@ def metrics(client: Client) -> dict[str, float]:
 
 
 def test_one_page_has_the_numbers_of_all_workers(tmp_path: Path) -> None:
-    """Counters are added up, whichever worker is asked, and none falls when a worker ends. What is
-    about a process has a label.
+    """Any worker gives the sums of the counters, and none falls when a worker ends. The numbers of
+    a process have a label.
     """
     with (
         program(tmp_path, *METRICS, source=SOURCE, url="http://127.0.0.1:0") as running,

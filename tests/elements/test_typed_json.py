@@ -561,7 +561,7 @@ def test_a_text_is_an_element_or_a_protocol_error(kind: Any) -> None:
     PLAIN.filter(lambda element: element is not None).map(JsonSerializer().dumps),
 )
 def test_a_json_text_is_an_element_or_a_protocol_error(kind: Any, data: bytes) -> None:
-    """What is read can be sent again, and arrives unchanged."""
+    """An element that was read can be sent again, and arrives unchanged."""
     serializer = typed(kind)
     element = _try(serializer, data)
     if element is not None:

@@ -1,6 +1,4 @@
-"""The position extension on one connection, message by message:
-places, positions, and what is refused.
-"""
+"""The position extension on one connection, message by message: places, positions, and refusals."""
 
 from typing import Any
 
@@ -107,7 +105,7 @@ def test_a_message_is_refused_for_its_length() -> None:
 
 
 def test_places_become_words_of_the_name() -> None:
-    """Of the next subscribe with this id, and of no other one."""
+    """A place applies to the next subscribe with its id, and to no other one."""
     raw = server()
     raw.send(
         places(encode_places(7, 500, "latest")),
@@ -246,6 +244,6 @@ def test_a_request_for_a_stream_is_changed_as_a_name_is_and_one_for_a_value_is_r
 
 
 def test_numbers_are_read_to_the_end_of_the_body() -> None:
-    """An unfinished one is none."""
+    """An unfinished number makes the result None."""
     assert decode_numbers(b"", 0) == ()
     assert decode_numbers(bytes.fromhex("0080"), 0) is None

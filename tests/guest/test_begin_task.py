@@ -116,7 +116,7 @@ def test_a_loop_whose_methods_cannot_be_hidden(monkeypatch: pytest.MonkeyPatch) 
     seen: list[str] = []
 
     class Closed:
-        """A loop without attributes of its own."""
+        """A loop to which no attributes can be added."""
 
         __slots__ = ("_loop",)
 

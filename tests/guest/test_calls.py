@@ -93,7 +93,7 @@ def test_a_cancellation_crosses_to_the_other_loop_and_back(waits_first: bool) ->
 
 
 def test_a_cancel_before_the_first_step_of_a_task() -> None:
-    """The first step was made in trio: what the function has begun is ended."""
+    """Its first step was made in trio, so the function itself is cancelled."""
     ended: list[str] = []
 
     async def function() -> None:
@@ -132,7 +132,7 @@ def test_a_function_that_cancels_itself_and_returns() -> None:
 
 
 def test_a_failure_of_a_call_that_was_cancelled_is_not_logged() -> None:
-    """The caller has left; asyncio would log an exception that nobody has looked at."""
+    """The caller has left; asyncio would log an exception that was never retrieved."""
 
     async def fails() -> None:
         try:
@@ -228,7 +228,7 @@ def test_another_run_of_trio_in_the_thread_is_refused() -> None:
 
 
 def test_an_interrupt_of_trio_ends_the_loop() -> None:
-    """It belongs to the program: whoever waits for trio gets an error, and the loop raises it."""
+    """It belongs to the program: a task that waits for trio gets an error. The loop raises it."""
 
     async def interrupts() -> None:
         raise KeyboardInterrupt

@@ -1,5 +1,5 @@
-"""`penstock.aio.connect` for connections that run on trio. What they share with the other clients
-is in tests/contracts, which run over them as well.
+"""`penstock.aio.connect` for connections that run on trio. The tests in tests/contracts run over
+them as well.
 """
 
 import asyncio

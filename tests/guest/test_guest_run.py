@@ -17,8 +17,8 @@ from tests.guest._served import reached, serving
 
 
 def test_the_private_names_of_trio_are_there() -> None:
-    """The installed release of trio has those that make a guest run fast. A run that is no guest,
-    but may be the host of a loop, steps out of nothing.
+    """The installed release of trio has those that make a guest run fast. A run that is not a
+    guest, but may be the host of a loop, steps out of nothing.
     """
 
     async def look() -> tuple[bool, bool]:

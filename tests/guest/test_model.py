@@ -1,5 +1,5 @@
-"""Random programs of a server on asyncio: what arrives is the first part of what was made, no
-generator runs further than it was asked to, and nothing is left.
+"""Random programs of a server on asyncio: the elements that arrive are the first part of those that
+were made, no generator runs further than it was asked to, and nothing is left.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from tests.guest._served import URL, reached
 
 
 class Script:
-    """What one generator does, drawn from a seed, and what it has done."""
+    """The steps of one generator, drawn from a seed, and those that it has made."""
 
     def __init__(self, draw: random.Random) -> None:
         self.count = draw.choice((0, 1, 3, 40, 300))

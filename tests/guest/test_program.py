@@ -87,7 +87,7 @@ def test_the_command_serves_it(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
 def test_workers_serve_it(tmp_path: Path) -> None:
-    """Each has a loop of asyncio of its own."""
+    """Each runs its own loop of asyncio."""
     with program(tmp_path, source=SERVICE) as running:
         seen = set()
         for _ in range(20):

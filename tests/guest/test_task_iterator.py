@@ -368,7 +368,7 @@ def test_what_ends_a_group_or_a_timeout_at_a_yield_is_the_failure() -> None:
 
 
 def test_one_that_answers_a_cancellation_with_an_element() -> None:
-    """Its own timeout ends a wait inside of it, and the reader waits for what comes then."""
+    """Its own timeout ends a wait inside of it, and the reader waits for the element after that."""
 
     async def reports() -> AsyncIterator[str]:
         try:
@@ -391,8 +391,8 @@ def test_one_that_answers_a_cancellation_with_an_element() -> None:
 
 
 def test_what_is_ready_tells_whether_all_are_bytes() -> None:
-    """Nobody examines the elements of a `BytesList` again, so each of its elements is of `bytes`.
-    That holds also for an element in answer to a cancellation, which nobody has requested.
+    """The elements of a `BytesList` are not examined again, so each of them is of `bytes`. That
+    holds also for an element in answer to a cancellation, which was not requested.
     """
 
     async def late() -> AsyncIterator[Any]:
@@ -415,7 +415,7 @@ def test_what_is_ready_tells_whether_all_are_bytes() -> None:
             assert await iterator.wait_ready()
             taken = iterator.take_ready(most)
             kinds.append((type(taken), list(taken)))
-        await iterator.parked.park()  # until the element that nobody has requested
+        await iterator.parked.park()  # until the element that was not requested
         taken = iterator.take_ready(1)
         kinds.append((type(taken), list(taken)))
         assert kinds == [
@@ -430,7 +430,7 @@ def test_what_is_ready_tells_whether_all_are_bytes() -> None:
 
 
 def test_one_that_yields_on_after_its_cancellation_is_closed() -> None:
-    """It is at a `yield` then, and nobody asks for more. That takes no time."""
+    """It is at a `yield` then, and no more is requested. That takes no time."""
     ended: list[str] = []
     reported: list[Exception] = []
 

@@ -81,7 +81,7 @@ def test_what_cannot_be_published_is_refused() -> None:
 
 
 def test_another_thread_is_refused() -> None:
-    """Each call says what to write, nothing reaches the subscriber, and what it says works."""
+    """Each error says what to write, and that works. Nothing reaches the subscriber."""
 
     async def main() -> None:
         topic: aio.Topic[int] = aio.Topic()

@@ -66,7 +66,7 @@ async def test_lost_connections_hold_their_places_and_a_bounded_memory(
 async def test_a_newcomer_at_a_server_full_of_lost_connections_is_served(
     files: Certificates, control: ControlCanary
 ) -> None:
-    """The connection that was lost first gives way: nobody waits until they have expired."""
+    """The connection that was lost first gives way, so a client need not wait until they expire."""
     lost = FULL.limits.max_connections - 1  # the canary takes one place
 
     async def attempt(stretch: float) -> None:

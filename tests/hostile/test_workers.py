@@ -71,7 +71,9 @@ if __name__ == "__main__":
 
 @contextmanager
 def attacked(folder: Path) -> Iterator[Program]:
-    """Serve in two workers. Behind the block all is as it was, and an honest client is served."""
+    """Serve in two workers. After the block check that nothing is left of the attack, and that an
+    honest client is served.
+    """
     (folder / "program.py").write_text(PROGRAM)
     with started(folder, [sys.executable, "program.py"]) as running:
         workers = running.workers()
@@ -169,8 +171,8 @@ async def test_tokens_that_no_worker_knows_leave_nothing(tmp_path: Path, case: s
 
 
 async def test_a_token_of_another_principal_is_refused_by_each_worker(tmp_path: Path) -> None:
-    """A client that has learnt it does not get the connection, whichever worker it reaches. It
-    stays good for its own principal.
+    """A client that has learnt it does not get the connection from any worker. It stays good for
+    its own principal.
     """
 
     async def come_back(

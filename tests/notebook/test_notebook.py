@@ -49,7 +49,7 @@ def test_each_cell_prints_what_the_notebook_shows(
         run, timeout=HANGS_AFTER, store_widget_state=False, record_timing=False
     )
     client.create_kernel_manager()
-    # The Python of this test, whatever kernels this machine has.
+    # The Python of this test, and none of the kernels of this machine.
     client.km.kernel_cmd = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     asyncio.run(client.async_execute())
     for cell in run.cells:

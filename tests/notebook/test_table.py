@@ -90,7 +90,7 @@ def test_the_demand_is_that_of_the_page() -> None:
 
 def test_a_page_that_opens_early_or_late() -> None:
     """Room that is told before the stream is open is used then; a page that is opened after the end
-    is told the end. What is no number is ignored.
+    is told the end. A message that is not a number is ignored.
     """
 
     async def main() -> None:
@@ -110,7 +110,7 @@ def test_a_page_that_opens_early_or_late() -> None:
 
 
 def test_a_failure_is_shown() -> None:
-    """Below the table, and not as an exception that nobody awaits."""
+    """It is shown below the table, and not as an exception that was never retrieved."""
 
     async def main() -> None:
         service = aio.Service()
@@ -198,7 +198,7 @@ def test_an_element_with_fields_has_their_columns(element: object) -> None:
 
 
 def test_a_cell_is_a_short_text() -> None:
-    """Bytes that are no text are shown with their numbers."""
+    """Bytes that are not text are shown with their numbers."""
     assert text_of("x" * 1_000) == "x" * MOST_TEXT + "…"
     assert text_of(memoryview(b"x" * 1_000)) == "x" * MOST_TEXT + "…"
     assert text_of(b"\xffa") == r"\xffa"

@@ -56,8 +56,8 @@ def test_an_exemption_passes_only_with_a_reason() -> None:
 
 
 def _configured_exemptions() -> list[str]:
-    """Each line of pyproject.toml that exempts something, with the comment in front of it:
-    ignored rules, ignored warnings, lines left out of coverage.
+    """Each line of pyproject.toml that exempts something, with the comment before it: ignored
+    rules, ignored warnings, lines left out of coverage.
     """
     lines, inside, comment = [], False, ""
     for line in text_of(Path("pyproject.toml")).splitlines():

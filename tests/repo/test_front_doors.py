@@ -42,7 +42,7 @@ def side_entrances(importer: str, tree: ast.AST) -> list[str]:
 
 
 def test_each_package_is_entered_by_its_front_door() -> None:
-    """No file of a wheel imports a module inside another package: what is private may change."""
+    """No file of a wheel imports a module inside another package: a private module may change."""
     found = [each for name, path in MODULES.items() for each in side_entrances(name, tree_of(path))]
     refuse(found, "import these from the package, which may have to export them:")
 

@@ -1,4 +1,4 @@
-"""What is public: `docs/reference/stability.md` lists each name of each stable package.
+"""The public names: `docs/reference/stability.md` lists those of each stable package.
 
 A stable name changes with a deprecation, so a new one is a decision: it is written there.
 """

@@ -41,7 +41,7 @@ LIMITS = Limits(turn=1e9)
 """The real clock never ends a turn, so each run takes the same steps."""
 
 REGISTRY = build_registry(environ={DISABLE: "all"})
-"""No plugin listens: an installed one has a cost of its own."""
+"""No plugin listens, because an installed one would add its cost."""
 
 PAUSE = 0.1
 """Seconds between two steps: a chunk that comes sooner needs no look at the clock."""
@@ -114,7 +114,7 @@ async def _element(peer: Peer, topic: penstock.Topic[bytes]) -> AsyncIterator[St
                 received.append(await anext(stream))
 
         async def step() -> None:
-            token = SIDE.set("")  # what the publisher's program does is not counted
+            token = SIDE.set("")  # calls of the publisher's program are not counted
             try:
                 await topic.publish(b"element")
             finally:

@@ -1,4 +1,4 @@
-"""The budgets of the peer, and the prices of what it makes this side hold."""
+"""The budgets of the peer, and the prices of the objects that it makes this side hold."""
 
 import gc
 import random

@@ -46,7 +46,7 @@ def test_the_owner_is_told_of_an_earlier_time_only() -> None:
 
 
 def test_a_watcher_that_is_hastened_while_it_looks_keeps_the_earlier_time() -> None:
-    """What it returns was computed before."""
+    """The time that it returns was computed before."""
 
     class Hastened(Noted):
         def look(self, now: float, /) -> float | None:

@@ -1,4 +1,4 @@
-"""The outbox: what waits for the writer, and the turns of large elements."""
+"""The outbox: the frames that wait for the writer, and the turns of large elements."""
 
 from penstock.session._outbox import Outbox, RoundRobin
 from penstock.session._sending_stream import share

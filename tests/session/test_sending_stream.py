@@ -387,7 +387,7 @@ def test_a_run_takes_room_of_the_outbox() -> None:
         source.emit(bytes(10))
         emitted += 1
         assert emitted < 100
-    # What is left has room for one, which is not asked for by itself.
+    # The rest of the room is enough for one element, which is not asked for by itself.
     assert 10 + HEADER_ALLOWANCE <= pair.server.session.outbox.room() < 200 // LEAST_PULL
     assert pair.server.session.held() >= 100
     assert source.requests == [1, 10]

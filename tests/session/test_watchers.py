@@ -1,5 +1,5 @@
-"""What may last only for a time ends: an unfinished message or element, idle streams, an unused
-connection.
+"""The watchers end things that may last only for a time: an unfinished message or element, idle
+streams, an unused connection.
 """
 
 from math import inf
@@ -122,7 +122,7 @@ def test_a_stream_whose_elements_wait_is_not_idle(size: int, element: bytes) -> 
 
 
 def test_a_request_starts_the_age_again() -> None:
-    """Also if its elements are sent between two looks."""
+    """Its elements may be sent between two looks."""
     raw = RawPeer(limits=limits_with(idle_subscription_age=40.0)).handshake()
     source = _open(raw, 1)
     for second in range(0, 1000, 35):
@@ -289,7 +289,7 @@ def test_a_peer_that_leaves_gets_all_that_is_due_to_it() -> None:
 
 
 def test_a_peer_that_leaves_gets_what_was_encoded_for_it() -> None:
-    """Also if no stream is open any more: the session ends when its bytes are taken."""
+    """No stream is open any more, and the session ends when its bytes are taken."""
     raw = RawPeer(limits=limits_with(idle_connection=1000.0)).handshake()
     raw.session.tick(0.0)
     raw.session.channel.send(b"last")

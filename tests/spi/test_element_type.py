@@ -89,7 +89,7 @@ def test_true_is_no_integer() -> None:
 
 
 def test_records_are_told_apart_by_the_texts_of_one_field() -> None:
-    """Of the fields that each of them has, it is the first whose texts differ."""
+    """It is the first field that each of them has and whose texts differ."""
     found = element_type(Opened | Closed)
     assert found.tag == "kind"
     assert found.members == {"opened": Opened, "reopened": Opened, "closed": Closed}

@@ -209,7 +209,7 @@ def test_a_serializer_that_does_not_return_a_list_of_all_is_asked_for_each_eleme
 
 
 def test_a_list_of_a_subclass_is_taken_as_a_list() -> None:
-    """A serializer that loads into a list of its own is not called for each element."""
+    """A serializer that loads into its own kind of list is not called for each element."""
 
     class Own(list[Any]):
         pass

@@ -51,7 +51,7 @@ def test_a_command_is_imported_when_it_is_loaded(shelf: Shelf) -> None:
     ],
 )
 def test_a_broken_command_says_why(shelf: Shelf, entry: str, code: str, says: str) -> None:
-    """To the one who runs it, and in the list."""
+    """The user that runs it and the list of commands get the reason."""
     _add(shelf, "acme", entry, code)
     command = find_commands(environ={}).by_name["hello"]
     with pytest.raises(PluginError, match=says):
@@ -62,7 +62,7 @@ def test_a_broken_command_says_why(shelf: Shelf, entry: str, code: str, says: st
 
 
 def test_names_that_several_claim_go_to_none(shelf: Shelf) -> None:
-    """Nor to a plugin that claims one of penstock's own, nor one that is no name."""
+    """A plugin gets neither a name of penstock's own nor a word that is not a name."""
     _add(shelf, "acme")
     _add(shelf, "bcme")
     _add(shelf, "ccme", "ls:HELLO")

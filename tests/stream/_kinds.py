@@ -70,7 +70,7 @@ class StreamKind(ABC):
         """Return the window of a stream, to which a connection adds the bytes of its elements."""
         return stream._window
 
-    # --- reading: what was read, END, or WAITS; the failure of the stream is raised
+    # --- reading: returns the element, END, or WAITS; the failure of the stream is raised
 
     async def next(self, stream: Any, *, meanwhile: Act | None = None) -> Any:
         """Read one element."""

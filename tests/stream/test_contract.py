@@ -484,7 +484,7 @@ async def test_a_slow_reader_is_behind_by_no_more_than_the_demand(kind: StreamKi
 
 @of_each_stream
 async def test_leaving_the_block_cancels_the_stream(kind: StreamKind) -> None:
-    """After a break, and if the body raises; what was not read is dropped."""
+    """After a break, and if the body raises. Elements that were not read are dropped."""
     publisher = ManualPublisher()
     async with kind.open(publisher) as stream:
         publisher.emit(1, 2)
@@ -931,8 +931,8 @@ async def test_a_cancel_while_elements_are_loaded_drops_them(kind: StreamKind) -
 
 @of_each_stream
 async def test_a_reader_that_is_far_behind_gets_all_elements_in_order(kind: StreamKind) -> None:
-    """More than `FEW_WAITING` wait in a deque:
-    what is left is not copied each time that some of them are loaded.
+    """More than `FEW_WAITING` wait in a deque: the rest is not copied each time that some of them
+    are loaded.
     """
     publisher = ManualPublisher()
     async with kind.open(publisher, demand=10 * FEW_WAITING, loader=Spy()) as stream:

@@ -152,8 +152,8 @@ class Batch:
 
 
 class LendingRecorder(Recorder):
-    """Records signals and what is appended to its batch. It requests `renews` elements when all
-    that it has requested have come.
+    """Records signals and the elements that are appended to its batch. It requests `renews`
+    elements when all that it has requested have come.
     """
 
     converted = 0
@@ -177,7 +177,7 @@ class LendingRecorder(Recorder):
 
     @property
     def signals(self) -> list[tuple[Any, ...]]:
-        """What was signalled, the elements in the open batch included."""
+        """The signals, the elements in the open batch included."""
         return self.log + [("on_next", int(data)) for data in self._appended()]
 
     def ask(self, n: int) -> None:
@@ -268,7 +268,7 @@ class ModelSubscriber:
     """A simple model of what one subscriber should receive."""
 
     renews = 0
-    """What it requests when it has got all."""
+    """The elements it requests when it has got all."""
 
     def __init__(
         self,
@@ -729,7 +729,7 @@ async def test_a_cancelled_list_has_reached_all_subscribers_in_the_same_part(
 async def test_a_topic_that_ends_while_a_list_waits_is_a_usage_error(
     nursery: trio.Nursery,
 ) -> None:
-    """The rest of the list reaches nobody."""
+    """The rest of the list reaches no subscriber."""
     topic: Topic[int] = Topic()
     recorder = joined(topic, 1)
 
@@ -776,7 +776,7 @@ async def test_an_element_that_no_batch_takes_is_signalled() -> None:
 async def test_an_element_that_cannot_be_converted_goes_to_each_subscriber(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The stream of each reports the failure of its own."""
+    """The stream of each reports its failure."""
     topic: Topic[Any] = Topic()
     recorders = [lending(topic, 1000) for _ in range(2)]
     await topic.publish_many([1, 2])
@@ -787,7 +787,7 @@ async def test_an_element_that_cannot_be_converted_goes_to_each_subscriber(
 
 
 async def test_a_subscriber_that_leaves_inside_a_signal_gets_nothing_more() -> None:
-    """Also if its batch is open."""
+    """Its batch may be open."""
     topic: Topic[int] = Topic()
     member = lending(topic, 1000)
     await topic.publish(1)

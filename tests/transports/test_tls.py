@@ -98,7 +98,7 @@ async def test_a_client_without_options_trusts_the_system_s_authorities(
 async def test_the_expected_name_may_differ_from_the_host(
     nursery: trio.Nursery, files: Certificates, serving: TransportOptions
 ) -> None:
-    """For example, behind a tunnel."""
+    """The server may be reached through a tunnel, for example."""
     calling = TransportOptions(tls=Tls(authorities=files.ca, server_name="127.0.0.1"))
     client, server = await connected(nursery, serving, calling, "tls://localhost:0")
     await shake_hands(client, server)

@@ -30,7 +30,7 @@ async def test_bytes_arrive_in_both_directions(path: Path, nursery: trio.Nursery
 
 
 async def test_an_absolute_path_has_three_slashes(path: Path, nursery: trio.Nursery) -> None:
-    """It may be percent-encoded. The address is reported as it was written."""
+    """It may be percent-encoded. The address is reported unchanged."""
     listener = await listen(UNIX, f"unix://{path.absolute().parent}/a%20b#name", nursery)
     assert path.with_name("a b").is_socket()
     assert [str(address) for address in listener.addresses] == [

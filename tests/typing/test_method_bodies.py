@@ -19,7 +19,7 @@ WRONG = {
     "no argument": ("ops.sample(seconds)", "ops.sample()"),
     "an option that does not exist": ("ops.repeat(count, pause", "ops.repeat(count, wait"),
 }
-"""For each mistake a part of a body, and what is written in its place."""
+"""For each mistake a part of a body, and the text in its place."""
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ class Program:
 
     @property
     def log(self) -> str:
-        """What it has written to standard error."""
+        """The text that it has written to standard error."""
         return self._log.read_text()
 
     def wait_for(self, text: str, count: int = 1) -> str:

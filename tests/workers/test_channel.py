@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no such 
 
 
 class Ends:
-    """Both ends of a channel, and what has come to the worker."""
+    """Both ends of a channel, and the messages that have come to the worker."""
 
     def __init__(self) -> None:
         first, second = socket.socketpair()
@@ -53,7 +53,7 @@ class Ends:
 
 
 async def test_messages_come_in_order_with_their_sockets() -> None:
-    """Each with its own, also if the messages between them have none."""
+    """Each message has its own socket, also if messages between them have none."""
     ends = Ends()
     for number in range(40):
         own, theirs = socket.socketpair()
@@ -115,7 +115,7 @@ async def test_a_socket_for_which_the_system_has_no_room_is_sent_later(
 
 
 async def test_send_never_waits() -> None:
-    """What the other process does not read waits in this one, and is sent in order later."""
+    """Messages that the other process does not read wait in this one. They are sent in order."""
     ends = Ends()
     pages = [bytes([number]) * 100_000 for number in range(50)]
     for page in pages:

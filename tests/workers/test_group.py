@@ -89,7 +89,9 @@ class Clients:
 
 
 async def test_clients_are_accepted_in_order_with_their_numbers() -> None:
-    """The number of the last one is taken once; a connection that nobody handed over has none."""
+    """The number of the last one is taken once; a connection that was not handed over has no
+    number.
+    """
     clients = Clients()
     clients.hand(1)
     clients.hand(2, "places:connections")
@@ -107,7 +109,7 @@ async def test_clients_are_accepted_in_order_with_their_numbers() -> None:
 
 
 async def test_a_client_that_has_left_is_told_to_the_parent() -> None:
-    """It would else count for ever."""
+    """It would else count without end."""
     clients = Clients()
     clients.fails = True
     clients.hand(1)
@@ -278,7 +280,7 @@ async def test_a_stream_that_nobody_serves_ends_at_once() -> None:
 
 
 async def test_streams_to_other_workers_are_bounded() -> None:
-    """They are files. One that is closed makes room, whichever way it is closed."""
+    """They are files. A closed one makes room; the way of closing does not matter."""
     clients = Clients()
     first, second = [await clients.group.open("5", "http") for _ in range(2)]
     with pytest.raises(trio.BrokenResourceError, match="too many"):
@@ -329,7 +331,9 @@ async def test_one_function_at_a_time_has_the_turn() -> None:
 
 
 async def test_the_turn_ends_when_the_next_version_serves() -> None:
-    """What runs alone is cancelled, and its caller waits: the streams of this worker go on."""
+    """A function that runs alone is cancelled, and its caller waits: the streams of this worker go
+    on.
+    """
     clients = Clients()
     set_worker(0, 2, clients.group.turn)
     ran: list[str] = []

@@ -1,4 +1,4 @@
-"""What the workers print passes through their parent."""
+"""The lines that workers print pass through their parent."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ async def read_all(file: int) -> bytes:
 
 
 async def test_several_workers_share_a_pipe_that_is_read_slowly() -> None:
-    """A pipe takes a part of what is written. Lines stay whole, and no two tasks wait for it."""
+    """A pipe takes a part of the bytes. Lines stay whole, and no two tasks wait for it."""
     reading, writing = os.pipe()
     lock = trio.Lock()
     outputs = LineOutput(writing, lock), LineOutput(writing, lock)
@@ -92,7 +92,7 @@ async def test_nothing_is_written_into_a_file_that_is_not_the_output(
 
 
 async def test_an_output_that_fails_stops_no_worker() -> None:
-    """The disk is full, or nobody reads any more."""
+    """The disk is full, or the reader has left."""
     reading, writing = os.pipe()
     os.close(reading)
     source = Source([b"one\n", b"two\n"])

@@ -88,8 +88,8 @@ def test_with_a_safe_path_the_current_folder_is_not_searched(
 
 
 def test_what_a_folder_adds_to_a_program_is_named(tmp_path) -> None:
-    """Modules in the place of libraries, and plugins; and not a module of its own, or a folder that
-    is no package.
+    """Modules in the place of libraries and plugins are named; the program's own modules and a
+    folder that is not a package are not.
     """
     for name in ("json.py", "own_module.py", "trio/__init__.py", "email/notes.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

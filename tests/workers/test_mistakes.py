@@ -1,5 +1,5 @@
-"""A mistake of the program or of its operator, which only a worker finds: what the operator
-reads, and with which status the program ends.
+"""A mistake of the program or of its operator, which only a worker finds: the text that the
+operator reads, and the status with which the program ends.
 """
 
 import re
@@ -133,7 +133,7 @@ def test_a_main_that_leaves_gives_its_status(tmp_path: Path) -> None:
 
 
 def test_a_main_that_was_started_ends_with_its_worker(tmp_path: Path) -> None:
-    """Its cancellation is no failure of it."""
+    """Its cancellation does not count as a failure."""
     with of_a_program(tmp_path, RAISING, main="'served:starts'") as running:
         running.wait_for("serving at")
         assert running.end() == 0

@@ -1,4 +1,4 @@
-"""A service in several processes: who gets which client, and what happens when a process ends."""
+"""A service in several processes: the worker of each client, and the end of a process."""
 
 import os
 import re
@@ -158,7 +158,7 @@ def test_a_worker_that_is_stopped_is_killed_and_the_status_says_it(tmp_path: Pat
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
-    """Also if it is killed, and if the run loop of one of them is blocked: then after
+    """The parent may be killed. If the run loop of a worker is blocked, that one ends after
     `Limits.drain`.
     """
     with of_a_program(tmp_path, BLOCKING, "drain=0.5") as running:
@@ -531,7 +531,7 @@ async def test_pauses_grow_if_a_worker_ends_soon_after_it_has_begun_to_serve(
 
 
 def test_a_program_without_files_for_its_workers_ends_at_once(tmp_path: Path) -> None:
-    """Also if the process of one of them is being started in that moment."""
+    """The process of one of them may be being started in that moment."""
     (tmp_path / "served.py").write_text(SERVICE)
     serve = f"{sys.executable} -m penstock serve served:service tcp://127.0.0.1:0 --workers 2"
     for files in (18, 24):

@@ -24,7 +24,7 @@ def test_a_worker_that_was_not_started_can_be_named_and_told_to_end() -> None:
 
 
 def test_a_worker_takes_clients_within_its_bounds() -> None:
-    """While it serves, answers, has room, and has taken most of what it was given."""
+    """It does while it serves, answers, has room, and has taken most of its earlier clients."""
     worker = a_worker()
     assert worker.takes()
     worker.is_stuck = True
@@ -75,7 +75,7 @@ def test_a_worker_that_starts_is_killed_and_another_one_gets_the_signal() -> Non
 
 
 def test_a_worker_that_has_served_is_reached_until_it_is_over() -> None:
-    """Streams of others go to it while it drains."""
+    """Streams of other workers go to it while it drains."""
     worker = a_worker()
     assert not worker.is_member
     worker.served_at = 0.0

@@ -1,4 +1,14 @@
-import io.netty.buffer.ByteBuf;
+import static common.Routed.COMPOSITE;
+import static common.Routed.bytes;
+import static common.Routed.named;
+import static common.Routed.route;
+import static common.Rows.countUntilTold;
+import static common.Rows.numbers;
+import static common.Rows.padded;
+import static common.Rows.resume;
+import static common.Rows.row;
+import static common.Rows.unevenly;
+
 import io.netty.buffer.ByteBufAllocator;
 import io.netty.buffer.CompositeByteBuf;
 import io.rsocket.ConnectionSetupPayload;
@@ -7,13 +17,9 @@ import io.rsocket.RSocket;
 import io.rsocket.SocketAcceptor;
 import io.rsocket.core.RSocketConnector;
 import io.rsocket.core.RSocketServer;
-import io.rsocket.core.Resume;
 import io.rsocket.lease.Lease;
 import io.rsocket.metadata.AuthMetadataCodec;
-import io.rsocket.metadata.CompositeMetadata;
 import io.rsocket.metadata.CompositeMetadataCodec;
-import io.rsocket.metadata.RoutingMetadata;
-import io.rsocket.metadata.TaggingMetadataCodec;
 import io.rsocket.metadata.WellKnownMimeType;
 import io.rsocket.transport.ClientTransport;
 import io.rsocket.transport.ServerTransport;
@@ -24,57 +30,19 @@ import io.rsocket.transport.netty.server.TcpServerTransport;
 import io.rsocket.transport.netty.server.WebsocketServerTransport;
 import io.rsocket.util.DefaultPayload;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.Callable;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import org.reactivestreams.Publisher;
-import org.reactivestreams.Subscription;
-import reactor.core.publisher.BaseSubscriber;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
-import reactor.util.retry.Retry;
 
 /**
  * rsocket-java as a server and as a client: {@code server SCHEME}, {@code client SCHEME PORT};
  * {@code lease-server}, {@code resume-server} and {@code resume-client} take the same.
  */
 public class Peer {
-  static final String COMPOSITE = "message/x.rsocket.composite-metadata.v0";
   static volatile String seen = "nothing";
-
-  static byte[] bytes(ByteBuf buffer) {
-    byte[] found = new byte[buffer.readableBytes()];
-    buffer.readBytes(found);
-    return found;
-  }
-
-  static String route(Payload payload) {
-    for (CompositeMetadata.Entry entry : new CompositeMetadata(payload.sliceMetadata(), false)) {
-      if (WellKnownMimeType.MESSAGE_RSOCKET_ROUTING.getString().equals(entry.getMimeType())) {
-        return new RoutingMetadata(entry.getContent()).iterator().next();
-      }
-    }
-    return "";
-  }
-
-  static Payload named(String name, byte[] data) {
-    CompositeByteBuf metadata = ByteBufAllocator.DEFAULT.compositeBuffer();
-    CompositeMetadataCodec.encodeAndAddMetadata(
-        metadata,
-        ByteBufAllocator.DEFAULT,
-        WellKnownMimeType.MESSAGE_RSOCKET_ROUTING,
-        TaggingMetadataCodec.createRoutingMetadata(ByteBufAllocator.DEFAULT, List.of(name))
-            .getContent());
-    byte[] encoded = bytes(metadata);
-    metadata.release();
-    return DefaultPayload.create(data, encoded);
-  }
 
   /** The routes that a peer of penstock has. */
   static class Handler implements RSocket {
@@ -150,58 +118,8 @@ public class Peer {
         : TcpClientTransport.create("127.0.0.1", port);
   }
 
-  static void row(String name, Callable<Boolean> check) {
-    try {
-      System.out.println(name + "\t" + (check.call() ? "ok" : "wrong answer"));
-    } catch (Throwable failed) {
-      System.out.println(name + "\t" + failed.toString().replace('\n', ' '));
-    }
-  }
-
   static List<String> texts(Flux<Payload> payloads) {
     return payloads.map(Payload::getDataUtf8).collectList().block(Duration.ofSeconds(20));
-  }
-
-  /** Read with demands of different sizes, each when the last one is used up. */
-  static List<String> unevenly(Flux<String> found) throws Exception {
-    int[] demands = {1, 7, 2, 30};
-    List<String> got = new ArrayList<>();
-    CompletableFuture<List<String>> done = new CompletableFuture<>();
-    found.subscribe(
-        new BaseSubscriber<String>() {
-          int turn = 0;
-          int left = 0;
-
-          void more() {
-            left = demands[turn++ % demands.length];
-            request(left);
-          }
-
-          @Override
-          protected void hookOnSubscribe(Subscription subscription) {
-            more();
-          }
-
-          @Override
-          protected void hookOnNext(String each) {
-            if (left-- == 0) {
-              done.completeExceptionally(new IllegalStateException("an element without demand"));
-            }
-            got.add(each);
-            if (left == 0) more();
-          }
-
-          @Override
-          protected void hookOnComplete() {
-            done.complete(got);
-          }
-
-          @Override
-          protected void hookOnError(Throwable failed) {
-            done.completeExceptionally(failed);
-          }
-        });
-    return done.get(20, TimeUnit.SECONDS);
   }
 
   /** A connector with a bearer token, and with data in its SETUP. */
@@ -259,7 +177,7 @@ public class Peer {
         () ->
             unevenly(
                     peer.requestStream(named("count/2000", none)).map(Payload::getDataUtf8))
-                .equals(IntStream.range(0, 2000).mapToObj(n -> "" + n).collect(Collectors.toList())));
+                .equals(numbers(2000)));
     row(
         "cancel",
         () ->
@@ -276,7 +194,7 @@ public class Peer {
                             Flux.range(0, 50).map(n -> named("double", ("" + n).getBytes())))
                         .limitRate(5))
                 .equals(
-                    IntStream.range(0, 50).mapToObj(n -> "" + n + n).collect(Collectors.toList())));
+                    numbers(50).stream().map(n -> n + n).collect(Collectors.toList())));
     row(
         "leases",
         () -> {
@@ -294,14 +212,6 @@ public class Peer {
           return found.size() == 40;
         });
     peer.dispose();
-  }
-
-  static Resume resume() {
-    return new Resume()
-        .sessionDuration(Duration.ofSeconds(60))
-        .streamTimeout(Duration.ofSeconds(60))
-        .cleanupStoreOnKeepAlive()
-        .retry(Retry.fixedDelay(Long.MAX_VALUE, Duration.ofMillis(5)));
   }
 
   /** Routes for connections that are cut: numbers, and elements as they are. */
@@ -322,27 +232,6 @@ public class Peer {
     return RSocketServer.create((setup, sending) -> Mono.just(new Steady())).resume(resume());
   }
 
-  /** What has come of numbers that are due in order. */
-  static class Count {
-    int due = 0;
-    int lost = 0;
-    int repeated = 0;
-
-    synchronized void note(int number) {
-      if (number < due) {
-        repeated++;
-        return;
-      }
-      lost += number - due;
-      due = number + 1;
-    }
-
-    @Override
-    public synchronized String toString() {
-      return "Count(due=" + due + ", lost=" + lost + ", repeated=" + repeated + ")";
-    }
-  }
-
   static void askResumable(String scheme, int port) throws Exception {
     RSocket peer =
         RSocketConnector.create()
@@ -353,34 +242,17 @@ public class Peer {
             .fragment(4096)
             .connect(transport(scheme, port))
             .block();
-    Count stream = new Count();
-    Count channel = new Count();
-    Count answers = new Count();
-    List<String> failures = Collections.synchronizedList(new ArrayList<>());
-    peer.requestStream(named("count/2000000000", new byte[0]))
-        .limitRate(64)
-        .subscribe(
-            each -> stream.note(Integer.parseInt(each.getDataUtf8())),
-            failed -> failures.add("stream: " + failed));
-    peer.requestChannel(
-            Flux.range(0, Integer.MAX_VALUE).map(n -> named("same", ("" + n).getBytes())))
-        .limitRate(8)
-        .subscribe(
-            each -> channel.note(Integer.parseInt(each.getDataUtf8())),
-            failed -> failures.add("channel: " + failed));
-    Flux.range(0, Integer.MAX_VALUE)
-        .concatMap(
-            n ->
-                peer.requestResponse(
-                    named("echo", ("" + n + " ".repeat(n * 997 % 20_000)).getBytes())),
-            1)
-        .subscribe(
-            each -> answers.note(Integer.parseInt(each.getDataUtf8().trim())),
-            failed -> failures.add("answers: " + failed));
-    System.in.read();
-    System.out.println(
-        "stream " + stream + ", channel " + channel + ", answers " + answers + " " + failures);
-    System.out.flush();
+    countUntilTold(
+        peer.requestStream(named("count/2000000000", new byte[0]))
+            .limitRate(64)
+            .map(Payload::getDataUtf8),
+        peer.requestChannel(
+                Flux.range(0, Integer.MAX_VALUE).map(n -> named("same", ("" + n).getBytes())))
+            .limitRate(8)
+            .map(Payload::getDataUtf8),
+        Flux.range(0, Integer.MAX_VALUE)
+            .concatMap(n -> peer.requestResponse(named("echo", padded(n).getBytes())), 1)
+            .map(Payload::getDataUtf8));
   }
 
   public static void main(String[] arguments) throws Exception {

@@ -10,20 +10,13 @@ const WsClient = require("rsocket-websocket-client").default;
 const WsServer = require("rsocket-websocket-server").default;
 const WebSocket = require("ws");
 const { Count, freePort } = require("./common.cjs");
-const { ask, connect, named, numbers, one } = require("./rows.cjs");
+const { named, numbers, one, routeOf } = require("./payloads.cjs");
+const { ask, connect } = require("./rows.cjs");
 
 const HOST = "127.0.0.1";
 const [role, scheme, port] = process.argv.slice(2);
-const { BufferEncoders, MESSAGE_RSOCKET_ROUTING } = core;
+const { BufferEncoders } = core;
 let seen = "nothing";
-
-function routeOf(payload) {
-  for (const entry of core.decodeCompositeMetadata(payload.metadata)) {
-    if (entry.mimeType === MESSAGE_RSOCKET_ROUTING.string) {
-      return core.decodeRoutes(entry.content).next().value;
-    }
-  }
-}
 
 const number = (n) => ({ data: Buffer.from(`${n}`) });
 

@@ -1,40 +1,11 @@
 // The checks of a server with rsocket-js 0.0.27, one for each row, in Node.js and in a page.
 // `ask(makeTransport, row)` asks over a transport, and calls `row` with the name of a row and a result.
 const core = require("rsocket-core");
-const { Flowable } = require("rsocket-flowable");
+const { named, numbers, one } = require("./payloads.cjs");
 const { run, same } = require("./run.cjs");
 
-const { MESSAGE_RSOCKET_ROUTING, MESSAGE_RSOCKET_AUTHENTICATION } = core;
+const { MESSAGE_RSOCKET_AUTHENTICATION } = core;
 const DEMANDS = [1, 7, 2, 30];
-
-function named(name, data = Buffer.alloc(0)) {
-  const metadata = core.encodeCompositeMetadata([
-    [MESSAGE_RSOCKET_ROUTING, core.encodeRoute(name)],
-  ]);
-  return { data, metadata };
-}
-
-// A stream of payloads, made as demand comes.
-function numbers(count, make) {
-  return new Flowable((subscriber) => {
-    let next = 0, demand = 0, sending = false, over = false;
-    subscriber.onSubscribe({
-      cancel: () => { over = true; },
-      request: (n) => {
-        demand += n;
-        if (sending) return;
-        sending = true;
-        for (; demand > 0 && next < count && !over; demand--) subscriber.onNext(make(next++));
-        sending = false;
-        if (next === count && !over) { over = true; subscriber.onComplete(); }
-      },
-    });
-  });
-}
-
-const one = (single) => new Promise((done, fail) => single.subscribe({
-  onComplete: done, onError: fail, onSubscribe() {},
-}));
 
 // Read with demands of different sizes, each when the last one is used up; cancel after `most`.
 const all = (flowable, most = Infinity) => new Promise((done, fail) => {
@@ -135,4 +106,4 @@ async function ask(makeTransport, row) {
   await run(rows, row);
 }
 
-module.exports = { ask, connect, named, numbers, one };
+module.exports = { ask, connect };

@@ -1,5 +1,5 @@
-"""Sites that mount the streams. For web servers that tests start as programs, `site` is the one that
-the environment names: not every framework may be installed.
+"""Sites that mount the streams. Web servers that tests start as programs serve `site`, which the
+environment chooses: not every framework may be installed.
 """
 
 import asyncio

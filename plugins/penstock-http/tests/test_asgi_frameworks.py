@@ -49,7 +49,7 @@ def test_a_framework_mounts_the_streams(framework: str) -> None:
 
 
 def test_the_user_of_starlette_is_the_principal() -> None:
-    """Of its AuthenticationMiddleware; one who is nobody in particular has an empty name."""
+    """AuthenticationMiddleware sets it. A user that is not authenticated has an empty name."""
     pytest.importorskip("starlette")
     site = asgi_sites.user()
 
@@ -63,8 +63,8 @@ def test_the_user_of_starlette_is_the_principal() -> None:
 
 
 def test_the_function_of_a_dependency_names_the_principal() -> None:
-    """As the page *Mount it in FastAPI* has it: what it refuses is a 401, and `authorize` gets the
-    name of the user.
+    """The function of the page *Mount it in FastAPI*: a user that it refuses gets a 401, and
+    `authorize` gets the name of any other user.
     """
     fastapi = pytest.importorskip("fastapi")
     block = re.search(

@@ -91,8 +91,8 @@ async def attack(app: AsgiApp, kind: str, nursery: trio.Nursery) -> None:
 async def test_clients_that_read_nothing(
     kind: str, held: int, made: int, autojump_clock: Clock
 ) -> None:
-    """Each makes the process hold so much at most, and its publisher so many elements. An honest
-    client is served beside them. After `Limits.write_stall` nobody waits for them.
+    """A client makes the process hold `held` bytes at most, and the publisher make `made` elements
+    at most. An honest client is served beside them. After `Limits.write_stall` their tasks end.
     """
     if kind == "websocket":
         pytest.importorskip("penstock_websocket")

@@ -97,7 +97,7 @@ def test_the_life_of_a_stream() -> None:
 def test_the_end_of_the_loop_ends_what_the_first_request_has_begun(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """asyncio.run cancels its tasks, and no generator is left. That is no failure."""
+    """asyncio.run cancels its tasks, and no generator is left. The log has no failure."""
 
     async def main(streams: Streams) -> None:
         path = await subscribe(streams.app, "endless", 5)
@@ -210,7 +210,7 @@ def test_a_busy_stream_ends_when_its_client_goes() -> None:
 
 
 def test_a_write_that_waits_holds_the_publisher_back() -> None:
-    """The web server takes nothing more: what is kept for a client is bounded."""
+    """The web server takes nothing more, so the bytes that are kept for a client are bounded."""
 
     async def main(streams: Streams) -> None:
         stalls = asyncio.Event()

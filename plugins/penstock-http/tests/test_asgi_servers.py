@@ -82,7 +82,7 @@ class Program:
             self._more = trio.Event()
 
     async def said(self, text: str, *, times: int = 1) -> None:
-        """Wait until it has printed `text`, so many times."""
+        """Wait until it has printed `text` this number of times."""
         while self.text.count(text) < times:
             await self._more.wait()
 
@@ -116,7 +116,7 @@ class Program:
 
 
 class Response:
-    """What has come of a response."""
+    """The bytes of a response that have come."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream

@@ -52,7 +52,7 @@ class WebSocket:
 
     @property
     def code(self) -> int:
-        """Of the close, which is the last message."""
+        """The code of the close, which is the last message."""
         assert self.sent[-1]["type"] == "websocket.close"
         return int(self.sent[-1]["code"])
 

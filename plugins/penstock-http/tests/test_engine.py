@@ -646,7 +646,9 @@ def test_a_streamed_batch_grows_while_the_system_of_its_client_takes_it() -> Non
 
 @pytest.mark.parametrize("reason", ["unread", "unknown", "draining", "ended"])
 def test_a_streamed_batch_ends_if_its_client_takes_nothing(reason: str) -> None:
-    """After the last look; at once if nobody can look, in a shutdown, and with the stream."""
+    """It ends after the last look at the acknowledgements. If they are unknown, or in a shutdown,
+    or if the stream ends, it ends at once.
+    """
     client, element = Client(), bytes(10_000)
     stream = client.send(client.subscribe(1_000), X_Rsio_Delivery="stream")
     assert isinstance(stream, StreamedBatch)

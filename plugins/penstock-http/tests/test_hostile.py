@@ -46,8 +46,8 @@ async def _subscribe(server: World, client: Client, count: int) -> list[str]:
 
 
 async def test_a_subscribe_makes_the_server_hold_no_element(autojump_clock: Clock) -> None:
-    """Sixty bytes once made it hold eight elements. A poll, whose answer nobody takes, makes it
-    hold one.
+    """A subscribe of sixty bytes once made the server hold eight elements. A poll whose answer is
+    not read makes it hold one.
     """
     blobs = Blobs()
     async with world(blobs.service) as (server, nursery):

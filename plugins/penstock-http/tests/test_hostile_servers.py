@@ -83,7 +83,7 @@ async def read(server: HostileServer, **options: Any) -> list[bytes]:
     got: list[bytes] = []
     async with subscribe("http://site/p/x", registry=registry, **options) as stream:
         async for element in stream:
-            got.append(element)  # noqa: PERF401  # what came before an error counts, too
+            got.append(element)  # noqa: PERF401  # elements before an error count
     return got
 
 
@@ -176,7 +176,9 @@ async def test_a_second_answer_is_not_taken_for_that_to_the_next_poll(
 async def test_a_second_answer_in_the_socket_is_found_before_the_next_poll(
     scheme: str, tmp_path: Path
 ) -> None:
-    """It came after the first one had been read. Over TLS tickets come too, and are no answer."""
+    """It came after the first one had been read. Over TLS the socket also has session tickets,
+    which are not taken for an answer.
+    """
     polls = 0
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "roots.pem"))

@@ -1,5 +1,5 @@
-"""Requests for a subscription of another worker, over memory, on virtual time: what they answer, and
-what they cost if a client asks for much and takes nothing.
+"""Requests for a subscription of another worker, over memory, on virtual time: their answers, and
+their cost if a client asks for much and takes nothing.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -85,7 +85,7 @@ async def _wait_forgotten(server: Server) -> None:
 
 
 async def test_an_answer_that_was_read_is_not_sent_again() -> None:
-    """Behind such a proxy a client without positions once got the same element for ever."""
+    """Through such a proxy a client without positions once got the same element at each poll."""
     async with serve(_service(), "http://127.0.0.1:0") as server:
         client = Client(server.addresses[0])
         path = await _subscribe(client, "numbers")

@@ -159,8 +159,8 @@ async def test_a_stream_that_ends_at_once_needs_no_demand(
 
 
 async def test_a_stream_without_demand_is_not_forgotten(autojump_clock: Clock) -> None:
-    """Neither before the first request nor between two: the server forgets a subscription that
-    nobody asks for.
+    """The client polls before the first request and between two: the server forgets a subscription
+    that gets no poll.
     """
     async with (
         known(idle=10),

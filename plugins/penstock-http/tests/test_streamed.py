@@ -49,6 +49,6 @@ async def _elements(stream: trio.SocketStream) -> int:
 
 
 async def test_the_first_batch_has_as_many_elements_as_were_requested() -> None:
-    """Of a client that reads, also if they are more than 64 KiB."""
+    """The client reads. The elements may be more than 64 KiB."""
     async with serve(_service(), "http://127.0.0.1:0") as server:
         assert await _elements(await _batch(server)) == 100

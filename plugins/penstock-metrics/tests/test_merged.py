@@ -34,7 +34,7 @@ def values(page: bytes) -> dict[str, float]:
 
 
 def test_one_page_stays_as_it_is() -> None:
-    """But for the label of what is about a process."""
+    """Only the numbers of a process get the label of their worker."""
     found = values(merged([("1", PAGE)]))
     own = values(PAGE)
     own['process_open_fds{worker="1"}'] = own.pop("process_open_fds")

@@ -31,7 +31,7 @@ def _numbers(
 
 
 async def test_each_metric_is_an_instrument(autojump_clock: trio.testing.MockClock) -> None:
-    """Its labels are attributes. The second collection has the numbers of its own time."""
+    """Its labels are attributes. The second collection has the numbers of its time."""
     measurements, reader = Measurements(), InMemoryMetricReader()
     provider = MeterProvider([reader])
     instrument(provider, measurements=measurements)

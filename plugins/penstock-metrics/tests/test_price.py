@@ -1,4 +1,5 @@
-"""An installed plugin that nobody asks costs nothing: the same calls, and the same objects.
+"""An installed plugin whose numbers are not read costs nothing: the same calls, and the same
+objects.
 
 Calls are counted, and no time is measured: a count is the same on a busy machine.
 """
@@ -25,8 +26,8 @@ WARM_UP = 30
 ACTS = 50
 
 MOST_MORE = 3
-"""Calls that an act may cost more: one at its end, and what the order of tasks may make.
-An event for each stream, pushed to the plugin, was 90.
+"""Calls that an act may cost more: one at its end, and those that the order of tasks may make. An
+event for each stream, pushed to the plugin, was 90.
 """
 
 MOST_MORE_COLLECTING = 6

@@ -53,7 +53,7 @@ def test_fields_of_each_width_count() -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_judged(data: bytes) -> None:
-    """Those that are no message get any verdict, and are refused when they are read."""
+    """Bytes that are not a message may get either verdict. They are refused when they are read."""
     ProtobufBounds(50, LIST).why_too_large(data)
 
 

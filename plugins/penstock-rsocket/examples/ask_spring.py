@@ -14,7 +14,7 @@ from penstock import Credentials, PublisherFailed, Rejected
 @dataclass
 @dataclass
 class Order:
-    """What a customer wants."""
+    """The order of a customer."""
 
     symbol: str
     amount: int
@@ -23,7 +23,7 @@ class Order:
 @dataclass
 @dataclass
 class Receipt:
-    """What the shop answers."""
+    """The answer of the shop."""
 
     symbol: str
     total: float

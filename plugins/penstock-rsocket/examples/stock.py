@@ -16,7 +16,7 @@ REFUSED = 0x301  # RSocket leaves the codes from 0x301 on to programs
 @dataclass
 @dataclass
 class Order:
-    """What a customer wants."""
+    """The order of a customer."""
 
     symbol: str
     amount: int
@@ -25,7 +25,7 @@ class Order:
 @dataclass
 @dataclass
 class Receipt:
-    """What the service answers."""
+    """The answer of the service."""
 
     symbol: str
     total: float

@@ -24,7 +24,7 @@ from penstock.transports import MemoryTransport
 
 
 class CutConnection(Connection):
-    """A connection that is cut in the middle of what is sent, or of what has come."""
+    """A connection that is cut after a number of bytes in one direction."""
 
     framed = False
 

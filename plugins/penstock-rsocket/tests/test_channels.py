@@ -119,7 +119,7 @@ async def test_a_service_that_wants_no_more_cancels(name: str, autojump_clock: C
 
 
 async def test_an_error_ends_both_directions(autojump_clock: Clock) -> None:
-    """Of the service, and of the peer."""
+    """The error may be of the service or of the peer."""
     async with raw_client(service_of()) as raw:
         await open_channel(raw, "fails")
         assert await raw.next() == Payload(stream_id=1, data=b"0")

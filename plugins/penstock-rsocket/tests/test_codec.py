@@ -82,7 +82,7 @@ VECTORS: list[tuple[rsocket.Frame, str]] = [
         "000000003400000100000003746f6b00000000000000050000000000000006",
     ),
     (rsocket.ResumeOk(received=5), "0000000038000000000000000005"),
-    # Of the specification: neither library writes an EXT.
+    # The specification gives this one: neither library writes an EXT.
     (
         rsocket.Ext(stream_id=1, extended_type=2, ignore=True, data=b"x"),
         "00000001fe000000000278",
@@ -222,7 +222,7 @@ def test_a_frame_that_is_cut_is_a_shorter_frame_or_refused(
 
 @given(st.binary(max_size=60))
 def test_random_bytes_are_a_frame_or_refused(junk: bytes) -> None:
-    """Never another exception than ProtocolError; and what is a frame can be written again."""
+    """The only exception is ProtocolError. A frame that was read can be written again."""
     frame = decoded(junk)
     if frame is None:
         return
@@ -381,7 +381,7 @@ def test_random_bytes_are_refused_with_the_documented_error(junk: bytes, cut: in
 
 
 def test_a_frame_above_the_limit_is_skipped_and_not_held() -> None:
-    """It is announced with its header; what follows is read."""
+    """It is reported when its header has come. The frame after it is read."""
     stream, sink = Stream(), Sink()
     decoder = RsocketDecoder(sink, {5: stream}, max_frame=100)
     wire = encode(rsocket.Payload(stream_id=5, data=bytes(1_000_000)))

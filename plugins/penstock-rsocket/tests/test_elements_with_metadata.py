@@ -50,7 +50,7 @@ def service_of() -> penstock.Service:
 
 
 def test_the_data_is_bytes_and_keeps_its_metadata() -> None:
-    """Also when it is copied, or sent to another process."""
+    """Its copies do so, also after pickling for another process."""
     made = WithMetadata(b"data", metadata=b"beside")
     assert made == b"data"
     for other in (

@@ -237,7 +237,7 @@ def positions() -> Iterator[bytes]:
 
 
 def paid_questions() -> Iterator[bytes]:
-    """A question for each 64 KiB of a stream that nobody reads."""
+    """A question for each 64 KiB of a stream that is not read."""
     while True:
         yield encode(rsocket.Payload(stream_id=1, data=bytes(60_000)))
         yield encode(rsocket.Keepalive(respond=True))
@@ -269,7 +269,7 @@ def test_a_connection_that_can_be_resumed_holds_as_little(
         sent += len(session.take())
         if session.state.is_closing or received > BYTES:
             break
-    # A question for what was sent is what the protocol wants.
+    # `paid_questions` asks as often as the protocol wants.
     assert session.state.is_closing or attack is paid_questions
     assert held < HELD
     assert sent < SENT_FOR_EACH * received

@@ -158,7 +158,7 @@ def client(*, leases: bool = False) -> tuple[Session, Delegate]:
 def test_any_frames_leave_nothing_behind(
     make: Any, leases: bool, frames: list[rsocket.Frame], cut: int
 ) -> None:
-    """What is held stays within the limits, each frame that is sent is legal, and the tables are
+    """The held bytes stay within the limits, each frame that is sent is legal, and the tables are
     empty at the end.
     """
     session, delegate = make(leases=leases)

@@ -1,5 +1,5 @@
-"""What stands beside the data of a request, and which format the data has: metadata, MIME types,
-payloads of publishers, typed elements of channels.
+"""Requests with more than data, and the format of the data: metadata, MIME types, payloads of
+publishers, typed elements of channels.
 """
 
 from collections.abc import AsyncIterator

@@ -1,4 +1,6 @@
-"""Resuming by RSocket's own frames: positions, both roles, cuts at each byte, tokens of others."""
+"""Resuming by RSocket's own frames: positions, both roles, cuts at each byte, tokens of other
+clients.
+"""
 
 import random
 from collections.abc import AsyncIterator
@@ -280,8 +282,8 @@ async def served(**options: Any) -> AsyncIterator[tuple[penstock.Server, trio.Nu
 
 
 async def test_a_client_goes_on_with_its_token_where_it_was(autojump_clock: Clock) -> None:
-    """RESUME_OK has the position of the server, and what the client lacks follows at once. The
-    token stays good.
+    """RESUME_OK has the position of the server, and the frames that the client lacks follow at
+    once. The token stays good.
     """
     asked = RequestStream(stream_id=1, demand=3, metadata=route("numbers/9/0"))
     element = len(encode(Payload(stream_id=1, data=b"0"), framed=True))
@@ -532,7 +534,9 @@ async def client_of_raw() -> AsyncIterator[tuple[penstock.Peer, Raw, Any, bytes]
 async def test_a_client_asks_with_its_positions_and_takes_what_follows_the_answer(
     autojump_clock: Clock,
 ) -> None:
-    """Also in the same chunk as RESUME_OK. What the server lacks goes again."""
+    """Elements may come in the same chunk as RESUME_OK. The client sends again the frames that the
+    server lacks.
+    """
     async with client_of_raw() as (peer, first, listener, token):
         async with peer.subscribe("a", demand=3) as stream:
             asked = await first.next()

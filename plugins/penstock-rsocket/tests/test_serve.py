@@ -118,8 +118,8 @@ async def test_a_request_with_a_route_and_one_without(autojump_clock: Clock) -> 
 async def test_a_program_gives_the_code_of_an_error(
     autojump_clock: Clock, code: int, sent: int
 ) -> None:
-    """After elements, behind a large one that waits, before the first, and when a stream is
-    opened. The text is sent as it is.
+    """An error may come after elements, after a large one that waits, before the first, and when a
+    stream is opened. Its text is sent unchanged.
     """
     expected = [sent, b"as the program says"]
     async with raw_client(service_of()) as raw:
@@ -134,8 +134,9 @@ async def test_a_program_gives_the_code_of_an_error(
 
 
 async def test_a_text_is_never_taken_for_a_code(autojump_clock: Clock) -> None:
-    """The words of a handler, of a publisher, and of a function that makes one end the stream with
-    APPLICATION_ERROR, whatever they say: REJECTED would promise that nothing was done.
+    """The text of a handler, of a publisher, and of a function that makes one ends the stream with
+    APPLICATION_ERROR, even if the text begins like a reason: REJECTED would promise that nothing
+    was done.
     """
     service = penstock.Service()
 
@@ -176,7 +177,7 @@ async def test_a_text_is_never_taken_for_a_code(autojump_clock: Clock) -> None:
 
 @pytest.mark.parametrize("text", ["version 2", "protocol:setup", "protocol:metadata", "no"])
 async def test_the_words_of_a_setup_function_are_no_code(autojump_clock: Clock, text: str) -> None:
-    """It refuses a SETUP that could be read: REJECTED_SETUP, whatever it says."""
+    """It refuses a SETUP that could be read, so each text gives REJECTED_SETUP."""
 
     def check(_data: bytes) -> bool:
         raise penstock.PublicError(text)
@@ -243,7 +244,7 @@ async def test_a_long_element_goes_in_fragments(autojump_clock: Clock) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 50])
 async def test_a_request_may_come_in_fragments(autojump_clock: Clock, size: int) -> None:
-    """Metadata first, in pieces of its own, then the data; mixed with other requests."""
+    """Pieces of the metadata come first, then those of the data; mixed with other requests."""
     content, data = route("reverse"), bytes(range(150)) * 10
     pieces: list[tuple[bytes | None, bytes]] = [
         (content[at : at + size * 10], b"") for at in range(0, len(content), size * 10)
@@ -295,7 +296,7 @@ async def test_a_message_without_an_answer_may_come_in_fragments(autojump_clock:
 
 
 async def test_fragments_beyond_the_bound_end_their_request(autojump_clock: Clock) -> None:
-    """What still arrives of it is no fault."""
+    """The peer may still send fragments of it."""
     limits = replace(Limits(), max_element=10_000)
     async with raw_client(service_of(), limits=limits) as raw:
         await raw.send(RequestResponse(stream_id=1, metadata=route("reverse"), follows=True))

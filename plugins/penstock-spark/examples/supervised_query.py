@@ -1,4 +1,4 @@
-"""A query that is started again when it fails, tells somebody, and reports how far it is behind.
+"""A query that is started again when it fails, sends an alert, and reports how far it is behind.
 Here its server comes up late.
 """
 
@@ -61,12 +61,12 @@ async def run_server(url: str, is_over: threading.Event) -> None:
 
 
 def main(spark: Any, folder: Path) -> None:
-    """Fail once, because nobody serves; then read all."""
+    """Fail once, because the server is not up; then read all."""
     url, is_over, lags = f"unix://{folder}/socket", threading.Event(), list[Lag]()
     server = threading.Thread(target=trio.run, args=(run_server, url, is_over))
 
     def alert(text: str) -> None:
-        print("alert:", text)  # or send it to whoever is on call
+        print("alert:", text)  # or send it to the person on call
         if not server.ident:
             server.start()
 

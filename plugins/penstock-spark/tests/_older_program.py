@@ -1,5 +1,5 @@
-"""What works with an older pyspark: `python tests/_older_program.py FOLDER`, with pyspark 4.0 or
-4.1 installed. It prints what a query can do, and what it is told.
+"""A query with an older pyspark: `python tests/_older_program.py FOLDER`, with pyspark 4.0 or 4.1
+installed. It prints what works, and the error texts for the rest.
 """
 
 import os

@@ -36,7 +36,7 @@ def record(tmp_path_factory: Any) -> Path:
 
 
 def test_a_url_has_a_scheme() -> None:
-    """A path of Windows has none."""
+    """The drive letter in a path of Windows is not one."""
     for url in ("s3a://bucket/signals", "hdfs://a:9000/x", "file:/data/x", "abfss://c@a.b/x"):
         assert is_url(url), url
     for path in ("signals", "/data/signals", "C:/signals", Path("x")):

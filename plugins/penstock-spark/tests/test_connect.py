@@ -14,7 +14,7 @@ pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pys
 
 
 def test_each_part_works_over_spark_connect(tmp_path: Path) -> None:
-    """In a program of its own: a process has one kind of session."""
+    """The test runs another program, because a process has one kind of session."""
     (tmp_path / "log").mkdir()
     program = Path(__file__).with_name("_connect_program.py")
     with served(tmp_path / "log", count=2_000) as server:

@@ -366,8 +366,8 @@ def test_an_element_without_a_value_that_it_must_have_is_undecodable(value_forma
 
 @pytest.mark.parametrize("at", [0, 2])
 def test_an_error_that_is_none_of_the_data_ends_the_task(at: int) -> None:
-    """Such as a module that is missing on the executor: no element would be to blame. Also if an
-    element that cannot be decoded is found before it.
+    """A module is missing on the executor, which is not the fault of an element. The task ends even
+    if an element that cannot be decoded is found before it.
     """
 
     def load(elements: Any) -> Any:

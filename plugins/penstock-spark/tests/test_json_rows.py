@@ -251,7 +251,7 @@ def test_what_the_sink_writes_is_read_as_it_was() -> None:
     )
 )
 def test_runs_are_read_as_lists_are(elements: list[bytes]) -> None:
-    """The rows are the same, and what is refused as well: line breaks inside of an element, blanks
+    """The rows are the same, and so are the refusals: line breaks inside of an element, blanks
     around it, several objects in one, and none.
     """
     rows = JsonRows([pa.field("id", pa.string())])

@@ -28,7 +28,7 @@ def both(tmp_path: Path) -> Iterator[list[Served]]:
 
 @pytest.mark.many_kills
 def test_executors_read_from_all_servers(both: list[Served]) -> None:
-    """On `local-cluster[2,1,1024]`, in a program of its own: a process has one session."""
+    """On `local-cluster[2,1,1024]`, in another program: a process has one session."""
     program = Path(__file__).with_name("_cluster_program.py")
     done = subprocess.run(
         [sys.executable, program, ",".join(server.uri for server in both)],
@@ -49,7 +49,7 @@ def test_executors_read_from_all_servers(both: list[Served]) -> None:
 def test_a_query_goes_on_without_a_server_that_is_away(
     spark: Any, tmp_path: Path, both: list[Served]
 ) -> None:
-    """With failOnDataLoss=false. What the server has is read when it is back, each row once."""
+    """With failOnDataLoss=false. The rows of the server are read when it is back, each once."""
     uri = ",".join(server.uri for server in both)
 
     def run(**options: str) -> Counter[str]:

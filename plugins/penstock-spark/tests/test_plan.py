@@ -617,8 +617,8 @@ def test_a_batch_query_reads_between_two_places() -> None:
 
 
 def test_a_query_begins_and_ends_at_a_time() -> None:
-    """At the position of it in each partition. What was appended or dropped while the driver asked
-    is no loss.
+    """It uses the position of the time in each partition. If elements are appended or dropped while
+    the driver asks, that does not count as a loss.
     """
     known = {EAST: Facts(3, 100), WEST: Facts(50, 60)}
     publisher = KnownPublisher(known)

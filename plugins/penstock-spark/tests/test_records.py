@@ -25,7 +25,7 @@ def records(of: SinkSettings, **columns: Any) -> list[Record]:
 
 
 def test_a_key_beside_the_value() -> None:
-    """A row without a key has none. The order of the columns does not matter."""
+    """A row without a key makes a record without one. The order of the columns does not matter."""
     of = settings(("key", "string"), ("value", "binary"))
     assert records(of, key=["a", None, ""], value=[b"1", b"2", b""]) == [
         Record(b"1", b"a"),

@@ -45,7 +45,7 @@ class Server:
         return {key: f"{self.uri} {key[1]} {place}" for key, place in places.items()}
 
     def positions_at(self, streams: Sequence[str], time: float) -> dict[Key, int]:
-        """More than what the driver asks for: a stream has partitions of other servers."""
+        """More than the driver asks for: a stream has partitions of other servers."""
         return {key: len(self.uri) for key in (EAST, WEST, BOTH)}
 
     def mean_size(self, stream: str, partition: str, start: int, stop: int) -> float:
@@ -142,7 +142,7 @@ def test_a_batch_of_a_server_that_is_away_is_not_taken_for_lost(now: list[float]
 
 
 def test_one_server_holds_the_question(now: list[float]) -> None:
-    """They take turns. What is new at another one is seen by the next poll."""
+    """They take turns. New elements at another one are seen by the next poll."""
     all_of_them = servers(now)
     seen = {EAST: 10, WEST: 20, BOTH: 9}
     for uri in (OTHER, ONE, OTHER):
@@ -155,7 +155,7 @@ def test_one_server_holds_the_question(now: list[float]) -> None:
 
 
 def test_no_server_at_all_is_told(now: list[float]) -> None:
-    """Also if each of them may be left out."""
+    """The error is raised even if each of them may be left out."""
     Server.away |= {ONE, OTHER}
     all_of_them = servers(now, failOnDataLoss="false")
     for _ in range(2):

@@ -49,7 +49,7 @@ def test_dead_letters_prints_what_the_page_shows(
 def test_supervised_query_prints_what_the_page_shows(
     spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """One failure, because nobody serves; then all rows, once."""
+    """One failure, because the server is not up; then all rows, once."""
     main_of("supervised_query")(spark, tmp_path)
     assert capsys.readouterr().out == (EXAMPLES / "supervised_query.out").read_text()
 

@@ -1,4 +1,4 @@
-"""A client asks its peer: requests, streams, failures, and what the peer may ask of the client."""
+"""A client asks its peer: requests, streams and failures; and the peer asks the client."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime

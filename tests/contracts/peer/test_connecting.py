@@ -1,5 +1,5 @@
-"""A client connects: what it refuses at the call, the transports, hostile and silent servers, and
-the end of the block.
+"""A client connects: arguments that it refuses at the call, the transports, hostile and silent
+servers, and the end of the block.
 """
 
 import os

@@ -1,5 +1,5 @@
 """A client with a policy to reconnect follows a server that drains: new streams and requests go
-over the next connection, and what runs goes on over the old one.
+over the next connection, and those that run go on over the old one.
 """
 
 import socket
@@ -32,8 +32,8 @@ def servers() -> Iterator[Servers]:
 
 @over_each_shell
 async def test_a_server_that_drains_is_followed(shell: Shell, servers: Servers) -> None:
-    """What is asked for from then on goes to the next server, while the stream that runs goes on.
-    The old connection is left when the stream has ended.
+    """Later requests go to the next server, while the stream that runs goes on. The old connection
+    is left when the stream has ended.
     """
     async with (
         shell.connect(servers.url, reconnect=AT_ONCE) as peer,
@@ -67,7 +67,7 @@ async def test_the_old_connection_is_left_with_the_block(shell: Shell, servers: 
 
 @over_each_shell
 async def test_what_runs_goes_on_without_a_next_server(shell: Shell, servers: Servers) -> None:
-    """What is asked for fails when the attempts are over."""
+    """A new request fails when the attempts are over."""
     once = Reconnect(first=0.001, most=0.001, attempts=2)
     async with (
         shell.connect(servers.url, reconnect=once) as peer,
@@ -86,7 +86,7 @@ async def test_what_runs_goes_on_without_a_next_server(shell: Shell, servers: Se
 async def test_the_block_is_left_while_the_last_server_drains(
     shell: Shell, servers: Servers
 ) -> None:
-    """Also if there is no next one: the old connection is left once."""
+    """The old connection is left once, even if there is no next one."""
     once = Reconnect(first=0.001, most=0.001, attempts=2)
     async with (
         shell.connect(servers.url, reconnect=once) as peer,
@@ -107,7 +107,7 @@ async def test_the_block_waits_for_the_goodbyes_of_each_connection(shell: Shell)
     def script(sock: socket.socket) -> None:
         sock.sendall(rsio.server_hello(6))
         read_until(sock, SUBSCRIBE)
-        # The notice first: a question behind it goes to the next server.
+        # The notice comes first: a question after it goes to the next server.
         notice = b"" if silent else DRAINS
         sock.sendall(notice + rsio.on_subscribe(0) + rsio.on_next(0, b"ok"))
         if not silent:

@@ -1,5 +1,5 @@
-"""A client with a policy to reconnect: what ends with a connection, what waits for the next one,
-and when it gives up.
+"""A client with a policy to reconnect: which streams and requests end with a connection, which wait
+for the next one, and when it gives up.
 """
 
 import socket

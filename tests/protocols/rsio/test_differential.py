@@ -433,7 +433,7 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
         "limit:memory",
         "limit:partial",
         "protocol:ping",
-        "protocol:resume",  # of an extension, too
+        "protocol:resume",  # of an extension
         "protocol:request",  # of an extension, as the ping is
         "protocol:auth",
         "protocol:content",

@@ -267,7 +267,7 @@ async def test_an_end_with_many_streams_uses_up_the_turn(clock: Clock) -> None:
 
 
 async def test_publishers_are_stopped_in_turns_with_those_of_others(clock: Clock) -> None:
-    """Each connection cancels a helping, and then waits after the others. What a helping costs in
+    """Each connection cancels a helping, and then waits after the others. The cost of a helping in
     the pass after it counts.
     """
     turns, order, stopped = decoding_turns(), list[int](), [0]

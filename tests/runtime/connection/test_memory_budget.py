@@ -147,7 +147,7 @@ def test_connections_are_measured_only_when_enough_bytes_have_moved() -> None:
 
 
 def test_the_connections_of_one_address_have_a_quarter() -> None:
-    """The largest of them is closed, and the next, until they hold less; nobody else is."""
+    """The largest of them is closed, and the next, until they hold less; no other one is."""
     budget = MemoryBudget(1000)
     near = [Fake(budget, size, origin="near") for size in (90, 80, 79)]
     far = [Fake(budget, 120, origin=f"far {number}") for number in range(4)]
@@ -159,7 +159,7 @@ def test_the_connections_of_one_address_have_a_quarter() -> None:
     assert [each.cuts for each in near] == [1, 0, 0]
     assert "of its address, and these together a quarter of 1,000" in near[0].why
     assert not any(each.cuts for each in (*far, without))
-    # What the address gives back is enough for all.
+    # The bytes that the address gives back are enough for all.
     without.size, near[1].size = 150, 200
     budget.measure()
     assert [each.cuts for each in near] == [1, 1, 0]

@@ -78,7 +78,7 @@ def service_of_all_ends() -> Service:
 async def test_each_end_is_counted_under_the_name_of_its_publisher(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """A request whose data is no name has none. A denied stream has failed."""
+    """A request whose data is not a name has no count. A denied stream has failed."""
     async with serve(service_of_all_ends(), "memory://test", registry=reading()) as server:
         async with connect("memory://test") as peer:
             for letter in "ab":
@@ -157,7 +157,7 @@ async def test_a_publisher_that_has_failed_is_not_lost_with_its_connection(
 async def test_durations_are_added_up_from_the_first_look_on(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Before that nobody reads a clock."""
+    """Before that no clock is read."""
     async with serve(service_of_all_ends(), "memory://test", registry=reading()) as server:
         async with connect("memory://test") as peer:
             await _leave_after(peer, 3)

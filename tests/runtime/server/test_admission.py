@@ -163,7 +163,9 @@ def test_a_hello_frees_a_handshake_and_another_host_has_its_own_room() -> None:
 def test_the_connection_that_was_lost_first_gives_way(
     limits: dict[str, int], host: str, reason: str, given: int
 ) -> None:
-    """Of the same address, if that has too many; and only to a client that has said hello."""
+    """It is one of the same address, if that has too many; and only to a client that has said
+    hello.
+    """
     door, ended = ListeningAddress(**limits), list[tuple[int, str]]()
     lost = [door.place(each, says_hello=True) for each in (HOST, HOST, OTHER, OTHER)[:3]]
     if limits == {"max_connections_per_address": 2}:
@@ -177,7 +179,7 @@ def test_the_connection_that_was_lost_first_gives_way(
     assert door.admission.keep_beyond(newcomer) is None
     assert ended == [(given, reason)]
     assert not lost[given].is_suspended
-    # Within the bounds now: nobody else gives way.
+    # Within the bounds now: no other connection gives way.
     assert door.admission.keep_beyond(newcomer) is None
     assert len(ended) == 1
 
@@ -213,7 +215,7 @@ def test_cut_oldest_says_whether_there_was_one() -> None:
 
 @pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_address"])
 def test_a_connection_whose_hello_was_on_its_way_gets_its_place_back(limit: str) -> None:
-    """The one that took it gives way, as it would if the hello had been known."""
+    """The connection that took it gives way, as it would if the hello had been known."""
     door = ListeningAddress(**{limit: 1})
     first, second = door.place(HOST), door.place(HOST)
     assert [place for place, _ in door.cuts] == [first]

@@ -29,7 +29,7 @@ NEAR, FAR = at("192.0.2.1"), at("198.51.100.7")
 
 
 class Service:
-    """The function of the program, and what it was asked."""
+    """The function of the program, and the calls to it."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seen: list[bytes] = []
@@ -72,7 +72,9 @@ class Service:
 
 
 async def test_an_address_guesses_at_a_bounded_rate(autojump_clock: Clock) -> None:
-    """After its first failures; another address is not slowed down, nor is this one for ever."""
+    """The rate holds after its first failures. Another address is not slowed down, and this one is
+    only for a time.
+    """
     service = Service()
     assert await service.guess(60) <= AT_ONCE + 60 * module.PER_SECOND + 1
     assert await service.ask(b"other", FAR) is None
@@ -83,7 +85,7 @@ async def test_an_address_guesses_at_a_bounded_rate(autojump_clock: Clock) -> No
 async def test_a_name_is_guessed_at_a_bounded_rate_from_any_number_of_addresses(
     autojump_clock: Clock,
 ) -> None:
-    """And the names of others are not slowed down."""
+    """The other names are not slowed down."""
     service, examined = Service(), 0
     for number in range(50):
         examined += await service.guess(1, at(f"192.0.2.{number}"), "basic")
@@ -163,7 +165,7 @@ async def test_credentials_that_are_revoked_are_examined_as_all_others(
 async def test_tables_are_bounded_and_forget_who_never_fails(
     autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the addresses that failed first; right credentials leave no failure behind them."""
+    """The addresses that failed first are forgotten. Right credentials leave no failure."""
     monkeypatch.setattr(module, "MOST_KEPT", 100)
     service = Service()
     for number in range(300):

@@ -405,7 +405,7 @@ class FrameworkPlugin:
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
 async def test_a_transport_may_know_the_principal(autojump_clock: object, protocol: str) -> None:
-    """`authorize` gets it, and a publisher sees it, if the service examines nobody itself."""
+    """If the service examines no clients itself, `authorize` gets it, and a publisher sees it."""
     service, seen = penstock.Service(authorize=lambda user, _: user == "alice"), list[Any]()
 
     @service.publisher("me", serializer="json")

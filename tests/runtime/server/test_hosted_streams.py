@@ -351,8 +351,8 @@ async def test_elements_that_wait_in_a_stream_go_with_the_reservation_of_their_c
 async def test_the_oldest_that_has_asked_for_nothing_gives_way(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Of the same client if that has too many, else of all. Those that have asked keep their place,
-    and then the newcomer is refused. Each of them is counted.
+    """It is the oldest of the same client if that has too many, else of all. Subscriptions that
+    have asked keep their place, and then the newcomer is refused. Each of them is counted.
     """
     async with trio.open_nursery() as nursery:
         fixture = Fixture(nursery, max_connections=4, max_subscriptions=2)
@@ -395,7 +395,7 @@ async def test_the_oldest_that_has_asked_for_nothing_gives_way(
 
 
 TABLES = ("_reservations", "_reserved", "_unasked", "_unasked_of")
-"""What the server keeps of reservations."""
+"""The tables of reservations in the server."""
 
 
 async def test_a_server_that_stops_holds_nothing_for_clients() -> None:

@@ -1,4 +1,4 @@
-"""A client that comes back to another worker than the one that holds its connection."""
+"""A client comes back to another worker, which does not hold its connection."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -104,7 +104,7 @@ async def test_a_client_that_does_not_read_over_another_worker_is_given_up(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """The worker that holds its connection cannot tell that: the other one would keep its task, and
-    the file of the client, for ever, and they count nowhere.
+    the file of the client, without end, and they count nowhere.
     """
     limits = replace(LIMITS, resume_timeout=5.0)
     group: dict[str, FakeWorker] = {}

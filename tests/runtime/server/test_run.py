@@ -223,7 +223,7 @@ async def test_run_inside_trio_is_an_error_that_names_serve() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_main_is_cancelled_when_the_streams_have_ended(number: signal.Signals) -> None:
-    """What it has opened, such as a log, is open until the last stream that reads it has ended."""
+    """A log that it has opened is open until the last stream that reads it has ended."""
     service, ended = Service(), list[str]()
 
     @service.publisher("endless")

@@ -95,7 +95,7 @@ async def test_a_server_adds_up_demand_and_buffers_and_names_the_oldest_stall(
 async def test_the_buffered_bytes_are_those_that_the_memory_budget_compares(
     autojump_clock,
 ) -> None:
-    """Also those of clients without a connection, whatever holds them."""
+    """It counts also those of clients without a connection."""
     async with serve(numbers_service(), "memory://test") as server, connect("memory://test") as one:
         async with one.subscribe("endless", demand=0):
             reservation = server._streams.reserve(

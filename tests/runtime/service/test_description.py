@@ -66,7 +66,7 @@ async def described(service: penstock.Service, protocol: str = "") -> list[dict[
 
 
 def test_the_payload_of_a_publisher_is_described() -> None:
-    """What the server gives is not listed: the request, the elements of a channel."""
+    """Arguments that the server gives are not listed: the request, the elements of a channel."""
     service = penstock.Service()
 
     @service.publisher("above")

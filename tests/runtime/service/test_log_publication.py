@@ -351,8 +351,8 @@ async def test_positions_of_all_partitions_in_one_element(autojump_clock: MockCl
 
 @pytest.mark.parametrize("kind", [RingLog, DiskLog])
 async def test_the_digests_of_elements_come_with_the_positions(kind: Any, tmp_path: Path) -> None:
-    """Of the partitions that are asked for, each of the element before its position. A position
-    before which the log has nothing has an empty one.
+    """Each partition that is asked for has the digest of the element before its position. If the
+    log has nothing before a position, the digest is empty.
     """
     names = [f"p{number}" for number in range(5)]
     more = {"path": tmp_path / "log"} if kind is DiskLog else {}
@@ -413,7 +413,7 @@ async def test_the_times_of_elements_are_told(kind: Any, tmp_path: Path) -> None
 
 
 async def test_each_partition_may_have_its_addresses(autojump_clock: MockClock) -> None:
-    """One that is not named has none: it is read where it was asked about."""
+    """A partition that is not named has no addresses: it is read from the server that was asked."""
     log, service = await filled(partitions=("east", "west")), Service()
 
     @service.publisher("orders", log=log, addresses={"east": iter(["tcp://east:1"])})
@@ -643,7 +643,7 @@ async def test_a_mistake_of_a_reader_is_refused(
 
 
 async def test_the_ends_of_a_log_are_words_for_a_position(autojump_clock: MockClock) -> None:
-    """Of the partition that is named, or of each one that the reader reads."""
+    """They are those of the partition that is named, or of each one that the reader reads."""
     log = RingLog(retention=Retention(max_count=9), partitions=("east", "west", "north"))
     reader = await log.add_reader("nightly", partitions=["east", "west"])
     for partition in log.partitions:

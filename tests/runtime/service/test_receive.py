@@ -189,7 +189,7 @@ async def test_a_batch_is_refused_if_the_log_lacks_the_one_before(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The receiver was put back from a backup, as here, or the log is new. Nothing of the batch is
-    appended until somebody says that it may be.
+    appended until the operator allows it.
     """
     first, backup = tmp_path / "first", tmp_path / "backup"
     async with DiskLog(first, retention=Retention(max_count=1_000)) as log, Meeting(log) as writer:

@@ -370,8 +370,8 @@ def test_other_sources_are_published_without_a_warning() -> None:
     ],
 )
 def test_a_guard_with_other_parameters_is_refused(option: str, function: Any, given: str) -> None:
-    """It would lock everybody out, and nobody would learn why. One with defaults, or with some of
-    its arguments set, is taken.
+    """It would refuse each client without a reason. A guard with defaults, or with some of its
+    arguments set, is taken.
     """
     with pytest.raises(UsageError, match=rf"^{option}=.* would be called with .*{given}"):
         Service(**{option: function})

@@ -161,8 +161,8 @@ async def test_what_a_commit_or_an_abort_makes_useless_is_deleted(tmp_path: Path
 async def test_a_commit_deletes_what_it_moves_with_the_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A deletion of its own would be one more sync. Of a batch that was repeated the second attempt
-    is deleted, although nothing of it is moved.
+    """A separate deletion would be one more sync. If a batch was repeated, its second attempt is
+    deleted, although nothing of it is moved.
     """
     path, forgotten = tmp_path / "log", []
     forget = StagedElements.forget
@@ -348,7 +348,7 @@ async def test_a_changed_record_of_an_attempt_is_dropped(
 
 
 async def test_salvage_leaves_staged_elements_out(tmp_path: Path) -> None:
-    """They are no elements of the log. A backup has them."""
+    """The log does not have them yet. A backup has them."""
     path = tmp_path / "log"
     async with opened(path) as log, Meeting(log) as writer:
         await log.append([b"kept"])
@@ -396,7 +396,7 @@ async def test_a_full_disk_fails_the_stage_with_its_text(
 
 
 class Model:
-    """A writer, the receiver of a log in a file, and what must be in both."""
+    """A writer, the receiver of a log in a file, and the elements that must be in both."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder

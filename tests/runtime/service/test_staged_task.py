@@ -130,8 +130,8 @@ async def test_a_task_without_rows_is_committed(autojump_clock: object) -> None:
 
 
 async def test_a_log_of_records_keeps_keys_and_headers(autojump_clock: object) -> None:
-    """What a writer sends without them is a record as well. Where a record went is not part of
-    it.
+    """An element that a writer sends without them is a record as well. Where a record went is not
+    part of it.
     """
     log = ring("0", "1")
     async with Meeting(log, records=True) as writer:

@@ -40,7 +40,7 @@ EXAMPLES = [
 async def test_an_example_gives_the_shown_value(
     name: str, parts: str, line: str, value: str, autojump_clock: Any
 ) -> None:
-    """The lines are run as they are written, on virtual time."""
+    """The lines are run unchanged, on virtual time."""
     names = {**NAMES}
     exec(parts.replace(">>> ", ""), names)
     code = compile(line, f"docstring of {name}", "eval", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

@@ -58,7 +58,7 @@ Principal = Callable[[Scope], Any]
 
 TEXTS: Final = 16
 """Texts of failures that an application remembers, so that each is logged once. A text may differ
-at each start, and what was logged last is what the next requests meet.
+at each start, and the next requests meet the text that was logged last.
 """
 
 _LOG: Final = logging.getLogger("penstock.asgi")

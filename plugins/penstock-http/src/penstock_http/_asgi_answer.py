@@ -19,7 +19,7 @@ from penstock_http._outlet import Outlet, write_in_pieces
 from penstock_http._site import Site
 
 _SCHEMES: Final = {"ws": "http", "wss": "https"}
-"""What the origin of a page has for a WebSocket."""
+"""The scheme of a page's origin, by the scheme of its WebSocket."""
 
 
 class AsgiAnswer(Outlet):

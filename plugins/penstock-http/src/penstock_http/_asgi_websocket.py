@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* The subprotocols, and what they mean, are those of penstock-websocket.
+* The subprotocols and their meaning are those of penstock-websocket.
 * The web server does the frames, the pings and the close handshake. It has taken a message whole
   before a bound here can refuse it.
 * Nothing is sent after a close.

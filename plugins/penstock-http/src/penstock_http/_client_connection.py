@@ -7,8 +7,8 @@ Rules of this file:
 * An answer that breaks the rules of HTTP, or ends before its body does, is ConnectionLost.
 * Bytes that come before their request are an answer to no request. They would be taken for the
   answer to the next one, so they are ProtocolError.
-* Interim answers, and the bytes of a body that are no content (the lengths and extensions of
-  chunks), have bounds: a server must not keep this side reading for ever.
+* Interim answers, and the framing of a body (the lengths and extensions of chunks), have bounds: a
+  server must not keep this side reading without end.
 * Through a proxy a request names the whole URL; TLS begins behind the answer to CONNECT.
 """
 
@@ -179,7 +179,7 @@ class ClientConnection:
             event = await self._next()
             if isinstance(event, h11.Data):
                 content += len(event.data)
-                # What the parser has not read yet is not judged yet.
+                # Bytes that the parser has not read yet do not count yet.
                 framing = self._received - before - content - len(self._parser.trailing_data[0])
                 if framing > MAX_HEAD + OVERHEAD * content:
                     raise ProtocolError(
@@ -230,8 +230,8 @@ class ClientConnection:
             )
 
     async def _has_come_in_tls(self, stream: "trio.SSLStream[trio.SocketStream]") -> bool:
-        """Return whether bytes of the server wait. Records that have come may have none: those of a
-        session ticket. Raises ConnectionLost if the server has ended the connection.
+        """Return whether bytes of the server wait. A record that has come may hold no data: that of
+        a session ticket. Raises ConnectionLost if the server has ended the connection.
         """
         if not (stream.pending() or _has_come(stream.transport_stream)):
             return False

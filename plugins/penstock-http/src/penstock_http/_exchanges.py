@@ -47,7 +47,7 @@ SHUTDOWN: Final = "the server shuts down"
 
 
 Acknowledged = Callable[[], bool | None]
-"""Tells whether the client's system has acknowledged all that was written; None if nobody knows."""
+"""Tells whether the client's system has acknowledged all that was written; None if unknown."""
 
 
 def _unknown() -> None:

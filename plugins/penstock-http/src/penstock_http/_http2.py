@@ -88,8 +88,8 @@ class Http2Connection:
                 await self._attendance.run(first)
                 nursery.cancel_scope.cancel()
         finally:
-            # What was sent behind an answer says nothing of it:
-            # nobody acknowledges the goodbye to a client that has left.
+            # Only the bytes up to the end of an answer count, not the goodbye after it: the system
+            # of a client that has left does not acknowledge that.
             for stream_id, (_, sent) in tuple(self._written.items()):
                 is_known = self._connection.has_acknowledged(sent)
                 if not (self.mux.ended_well if is_known is None else is_known):

@@ -77,8 +77,8 @@ class Outlet(ABC):
         """
 
     def acknowledged(self) -> bool | None:
-        """Return whether the client's system has acknowledged all that was written so far; None
-        if nobody knows.
+        """Return whether the client's system has acknowledged all that was written so far; None if
+        unknown.
         """
         return None
 

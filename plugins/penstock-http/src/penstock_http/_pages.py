@@ -226,7 +226,7 @@ class _Entries(Subscriber[bytes]):
 
 
 async def _ask(group: WorkerGroup, worker: str, pages: dict[str, bytes]) -> None:
-    """Put the page of a worker into `pages`; one that hangs or ends has none."""
+    """Put the page of a worker into `pages`. A worker that hangs or ends is left out."""
     try:
         stream = await group.open(worker, METRICS)
     except GONE:

@@ -13,7 +13,7 @@ Rules of this file:
 * A client has one stream to another worker for each of its requests that wait there, which is a
   file. If there are too many of them, `WorkerGroup.open` fails, and the client is told to try
   again.
-* An answer whose connection breaks later is told with a stream of its own.
+* If the connection of an answer breaks later, one more stream tells the other worker.
 * Nothing is pushed through another worker: `Request.accepts_pushes` is False there, and the client
   polls.
 * If one of the two workers ends, the client has no answer, as from a server that ends. The worker
@@ -52,8 +52,8 @@ AT_HAND_SECONDS: Final = 0.5
 """Seconds for which a server that shuts down waits for the answer of another worker."""
 
 _WHOLE, _HEAD, _PART, _LAST, _END, _DONE, _ENTER, _LEAVE = (b"%d" % kind for kind in range(8))
-"""What a message is, in its first byte. `_ENTER` asks for the room for a body, and `_LEAVE` gives
-it back.
+"""The kind of a message, which is its first byte. `_ENTER` asks for the room for a body, and
+`_LEAVE` gives it back.
 """
 
 _LAST_ONES: Final = _WHOLE, _LAST, _END
@@ -198,7 +198,7 @@ async def _next(
         nursery.start_soon(receive)
         is_gone = await wait(inf)
         if not is_gone:
-            # The server shuts down. What the other worker has at hand is written all the same.
+            # The server shuts down. An answer that the other worker has at hand is still written.
             await trio.sleep(AT_HAND_SECONDS)
         nursery.cancel_scope.cancel()
     if found:

@@ -170,7 +170,7 @@ class SiteConnection(Connection):
             facts = self._stream.socket.getsockopt(
                 socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.size
             )
-        except OSError:  # the socket is closed, or is none of TCP
+        except OSError:  # the socket is closed, or is not one of TCP
             return None
         return int(_ACKNOWLEDGED.unpack(facts)[0]) if len(facts) == _ACKNOWLEDGED.size else None
 

@@ -8,8 +8,8 @@ Rules of this file:
   its end, and elements beyond the demand of a request that was repeated are kept until they are
   requested here.
 * A server that sends more elements than all requests together have asked for breaks rule 1.1, and
-  ends the stream. One that answers at once, again and again, without an element is asked after a
-  pause, and not for ever.
+  ends the stream. A server that answers at once, again and again, without an element is asked after
+  a pause, and `MAX_EMPTY` times at most.
 * A server that cannot be reached is reported at once. Requests are repeated when a subscription may
   be lost by that.
 * While nothing is requested, a poll without demand asks whether the stream has ended: at its

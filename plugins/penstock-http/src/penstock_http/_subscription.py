@@ -7,7 +7,7 @@ Rules of this file:
   the client has them for certain.
 * A client that sends positions says so itself. For a client that sends none, an answer has arrived
   if it was written to its end and the front end does not report it as lost.
-* Polls without positions may come at the same time, and each gets elements of its own. One whose
+* Polls without positions may come at the same time, and each gets other elements. A poll whose
   answer is lost later gives them back, for the next poll. An answer that is still being written
   after `GIVEN_UP` seconds counts as lost when another poll comes: the client waits for it no more.
 * Demand is counted in all, and not as a rest: an answer that is sent again uses up none.
@@ -138,7 +138,7 @@ class ClientSubscription(Subscriber[bytes]):
         # Those that may be lost: of polls at the same time, or one for each push. Bounded by
         # `max_elements`.
         self._deliveries: list[Delivery] = []
-        # Lost ones, by position: later elements were delivered. Bounded as they are.
+        # Lost ones, by position: later elements were delivered. Bounded by `max_elements`.
         self._again: list[Delivery] = []
         # The answers that are being written: `size`, `element` and `abort` of `hold`. Bounded by
         # the connections of the client.
@@ -197,9 +197,9 @@ class ClientSubscription(Subscriber[bytes]):
         self._end(COMPLETED)
 
     def kept_bytes(self) -> int:
-        """Return the bytes that wait for the client: elements, and the answers that are being
-        written, as far as they are no elements that are kept. Not named `held`: the front end
-        reserves them, and they must not count twice.
+        """Return the bytes that wait for the client: the kept elements, and the answers that are
+        being written. An answer is not counted if its elements are among the kept ones. Not named
+        `held`: the front end reserves them, and they must not count twice.
         """
         held = self._bytes + ELEMENT_BYTES * len(self._kept)
         for size, element, _ in self._writes.values():

@@ -24,7 +24,7 @@ def _watch(*, is_server: bool = True, streams: int = 1) -> tuple[Gate, Watch]:
 
 
 def test_a_silent_client_is_pinged_once_and_given_up() -> None:
-    """It has as long to answer as it was silent."""
+    """A ping is sent after 20 s of silence. The client is given up 20 s later."""
     _, watch = _watch()
     assert watch.look(119.9) is Due.NOTHING
     assert watch.look(120.0) is Due.PING

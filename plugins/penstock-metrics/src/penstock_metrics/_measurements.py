@@ -106,7 +106,7 @@ class Measurements:
             collected = {one.read: one for one in self._collected}
         taken = [(one, one.take()) for one in collected.values()]
         with self._lock:
-            # One that nobody collects any more is in `_ended`.
+            # One that was removed from `_collected` meanwhile is in `_ended` already.
             reads = {one.read for one in self._collected}
             for one, statistics in taken:
                 if statistics is None and one.read in reads:

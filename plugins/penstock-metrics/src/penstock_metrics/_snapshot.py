@@ -66,7 +66,7 @@ class Snapshot:
     buffered_bytes: dict[str, int] = attrs.field(factory=lambda: {"server": 0, "client": 0})
     """By side: the budget of a server is compared with the bytes of its clients alone."""
     memory_budget: int = 0
-    """Of the servers. Each connection of a client has a budget of its own."""
+    """The budget of the servers. A client has a budget for each connection."""
     publishers: dict[str, LabelCounts] = attrs.field(factory=dict)
     """By label."""
 

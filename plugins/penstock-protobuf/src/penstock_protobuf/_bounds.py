@@ -24,14 +24,14 @@ class ProtobufBounds(ElementBounds):
     serializer: ClassVar[str] = "protobuf"
     more: ClassVar[str] = "ProtobufSerializer(max_values=…)"
     descriptor: Any = None
-    """Of the class of the element."""
+    """The descriptor of the element's class."""
 
     @property
     def short(self) -> int:
         return 2 * self.max_values
 
     def why_too_large(self, data: bytes) -> str:
-        """Do as the base says. For bytes that are no such message the result means nothing."""
+        """Do as the base says. For bytes that are not such a message the result means nothing."""
         left = self.max_values
         # Messages that are not walked yet, and no recursion: they may be nested more deeply than
         # Python calls may be.

@@ -62,7 +62,7 @@ from penstock_rsocket._layout import (
     FrameType,
 )
 
-_pack_header: Final = layout.HEADER.pack  # bound methods: no look-up for each frame
+pack_header: Final = layout.HEADER.pack  # bound methods: no look-up for each frame
 _read_header: Final = layout.HEADER.unpack_from
 _read_number: Final = layout.NUMBER.unpack_from
 
@@ -154,7 +154,7 @@ def frame_header(kind: int, flags: int, stream_id: int, size: int) -> bytes:
     length = FRAMED_HEADER_SIZE + size
     if length > LARGEST_LENGTH or not 0 <= stream_id <= LARGEST_STREAM_ID:
         raise _does_not_fit(stream_id, length)
-    return _pack_header(length >> 16, length & 0xFFFF, stream_id, kind << TYPE_SHIFT | flags)
+    return pack_header(length >> 16, length & 0xFFFF, stream_id, kind << TYPE_SHIFT | flags)
 
 
 def payload(
@@ -618,8 +618,8 @@ class RsocketDecoder(FrameDecoder):
             return deliver_run(data, position, HEADER_SIZE, stride, stream)
         start, elements = position, [data[position + HEADER_SIZE : after]]
         append, end, longest = elements.append, len(data), self._max_body + FRAMED_HEADER_SIZE
-        # As in the loop over single frames: one call for a header takes two thirds of the time of
-        # comparing its end and reading its length.
+        # One call reads a header, which takes two thirds of the time of comparing its end and
+        # reading its length. The loop over single frames does the same.
         while len(elements) < LONGEST_RUN and end - after >= HEADER_SIZE:
             high, low, next_id, word = _read_header(data, after)
             length = high << 16 | low

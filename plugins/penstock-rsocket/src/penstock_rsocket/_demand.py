@@ -12,7 +12,7 @@ from penstock.wire import WireStream
 from penstock_rsocket._layout import LARGEST_NUMBER
 
 GRANTED_AGAIN: Final = LARGEST_NUMBER // 2
-"""More is granted when no more than this is left of what was granted."""
+"""More is granted when at most this is left of the demand that was granted."""
 
 
 class LargeDemand:
@@ -85,8 +85,8 @@ class CountedStream:
 
 
 class CountedTable(dict[int, CountedStream]):
-    """The streams with a large demand, and after them the table of all streams: what a decoder
-    looks streams up in while there is one with a large demand.
+    """The streams with a large demand, and after them the table of all streams. A decoder looks
+    streams up here while one of them has a large demand.
     """
 
     __slots__ = ("_all",)

@@ -71,6 +71,7 @@ from penstock_rsocket._codec import (
     frame_header,
     join_metadata,
     join_run,
+    pack_header,
     payload_header,
     split_metadata,
 )
@@ -82,14 +83,17 @@ from penstock_rsocket._layout import (
     FOLLOWS,
     FRAMED_HEADER_SIZE,
     IGNORE,
+    LARGEST_LENGTH,
     LARGEST_NUMBER,
     LARGEST_STREAM_ID,
     LAST_APPLICATION_CODE,
+    LAST_PAYLOAD,
     LENGTH_SIZE,
     MAJOR,
     METADATA,
     NEXT,
     NUMBER,
+    PLAIN_REQUEST,
     RESPOND,
     TYPE_SHIFT,
     ErrorCode,
@@ -207,7 +211,9 @@ class ReceivedFrames:
             self._skip(kind, stream_id)
 
     def _skip(self, kind: FrameType, stream_id: int) -> None:
-        """Skip a frame that cannot be read. What is lost with it ends its stream."""
+        """Skip a frame that cannot be read. Its stream ends if an element or a request is lost with
+        it.
+        """
         text = "a frame was skipped, whose metadata ends after it"
         opened = self._opened.get(stream_id)
         if kind is FrameType.PAYLOAD and isinstance(opened, ReceivingStream):
@@ -632,7 +638,7 @@ class ReceivedFrames:
     def _lease(self, _flags: int, _stream_id: int, body: bytes) -> None:
         ttl, requests = _read_number(body)[0], _read_number(body, 4)[0]
         leases = self._dialect.leases
-        # Without the flag L in the SETUP nobody waits for it.
+        # Without the flag L in the SETUP no request waits for a lease.
         if self._channel.spend_control_token() and leases is not None:
             leases.receive(ttl, requests)
 
@@ -696,7 +702,7 @@ class RsocketDialect:
     takes_extensions: ClassVar[bool] = False
     resumes: ClassVar[bool] = True
     carries_metadata: ClassVar[bool] = True
-    # Its messages are metadata of requests. RSocket has no place for those of others.
+    # Its messages are metadata of requests. RSocket has no place for those of other extensions.
     default_extensions: ClassVar[frozenset[int]] = frozenset({traces.EXTENSION})
     takes_encodings: ClassVar[bool] = False
     examines_peers: ClassVar[bool] = True
@@ -709,7 +715,8 @@ class RsocketDialect:
         self._streams = session.streams
         self._setup = settings.setup
         self._is_framed = settings.framed
-        self.max_unsplit: int = session.channel.limits.split_outbound_at
+        longest = LARGEST_LENGTH - FRAMED_HEADER_SIZE
+        self.max_unsplit: int = min(session.channel.limits.split_outbound_at, longest)
         self.resumable: ResumableFrames | None = None
         """Counts what can be resumed. None without resuming, or if the client does not want it."""
         self.takeover: Takeover | None = None
@@ -872,8 +879,8 @@ class RsocketDialect:
         return b""
 
     def _traced(self, target: str | Request) -> str | Request:
-        """Return what is asked for with the trace that was kept, unless the program has given one
-        itself, or there is no room.
+        """Return the request with the trace that was kept. Return it unchanged if the program has
+        given a trace itself, or if there is no room for one.
         """
         trace, self._trace = self._trace, None
         request = target
@@ -942,15 +949,16 @@ class RsocketDialect:
 
     def next_id(self, target: Any) -> int:
         """Return the id of a new request. Raises UsageError for one that cannot be sent."""
-        if target.__class__ is ChannelElements:
-            joined = self.channels.join(target)
-            if joined is not None:
-                return joined
-        elif target.__class__ is Request and target.model is Model.METADATA_PUSH:
-            return 0
-        # Here, because a request that is refused must not take an id or a place.
-        elif isinstance(target, str) or target.name is not None or target.metadata:
+        if target.__class__ is Request:
+            if target.model is Model.METADATA_PUSH:
+                return 0
+            # Here, because a request that is refused must not take an id or a place.
+            if target.name is not None or target.metadata:
+                self._check_metadata(target)
+        elif target.__class__ is not ChannelElements:  # a name
             self._check_metadata(target)
+        elif (joined := self.channels.join(target)) is not None:
+            return joined
         self._last_id += 2
         if self._last_id > LARGEST_STREAM_ID:
             self._last_id, self._has_wrapped = 2 - self._last_id % 2, True
@@ -979,7 +987,10 @@ class RsocketDialect:
             and len(target.data) <= self.max_unsplit
         ):
             self.single.add(stream_id)
-            return frame_header(_REQUEST, 0, stream_id, len(target.data)) + target.data
+            data = target.data
+            # As `frame_header` does: the id and the length were checked.
+            length = FRAMED_HEADER_SIZE + len(data)
+            return pack_header(length >> 16, length & 0xFFFF, stream_id, PLAIN_REQUEST) + data
         if not demand or not self._has_lease(stream_id):
             # Without demand it waits for the first one: a request without demand does not exist.
             self._unsent[stream_id] = Unsent(target, demand)
@@ -1112,8 +1123,8 @@ class RsocketDialect:
                 self.channels.forget(stream_id)
 
     def _end_leaving(self, stream_id: int) -> bytes:
-        """Forget the direction away from this side, which is complete. Return what tells the peer
-        that nobody takes its elements.
+        """Forget the direction away from this side, which is complete. Return the frame that tells
+        the peer that its elements are not taken.
         """
         arriving = self.channels.arriving.get(stream_id)
         if arriving is None:
@@ -1251,14 +1262,16 @@ class RsocketDialect:
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
         """Encode the only element of a request for one value, with its end in the same frame."""
-        # As `forget_served` does, for an id that is no channel.
+        # As `forget_served` does, for an id that is not of a channel.
         self.answering.pop(stream_id, None)
         if self._received.requests.sizes:
             self._received.requests.release(stream_id)
         observers = self._streams.observers
         if observers is not None:
             observers.before_accept(stream_id, 0)
-        return frame_header(_PAYLOAD, _LAST, stream_id, len(element)) + element
+        # As `frame_header` does: an element above `max_unsplit` does not come here.
+        length = FRAMED_HEADER_SIZE + len(element)
+        return pack_header(length >> 16, length & 0xFFFF, stream_id, LAST_PAYLOAD) + element
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""
@@ -1316,7 +1329,7 @@ class RsocketDialect:
             known = connection_reason(reason)
             is_good = known is not None and known.ends_accepted and not self._session.cuts_streams
             code = ErrorCode.CONNECTION_CLOSE if is_good else ErrorCode.CONNECTION_ERROR
-        # The service refuses a SETUP that was read in words of its own.
+        # The service itself words the refusal of a SETUP that could be read.
         elif self._received.handshake.has_begun:
             code = ErrorCode.REJECTED_SETUP
         else:

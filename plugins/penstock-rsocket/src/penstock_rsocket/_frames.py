@@ -18,7 +18,7 @@ from penstock_rsocket._layout import MAJOR, MINOR
 
 @attrs.frozen(kw_only=True)
 class Setup:
-    """The first frame of a client, unless it resumes: what it wants of the connection."""
+    """The first frame of a client that does not resume: its settings of the connection."""
 
     major: int = MAJOR
     minor: int = MINOR
@@ -52,7 +52,7 @@ class Keepalive:
 
     respond: bool = False
     position: int = 0
-    """What the sender has received, for a connection that can be resumed; else 0."""
+    """The position that the sender has received, for a connection that can be resumed; else 0."""
     data: bytes = b""
 
 

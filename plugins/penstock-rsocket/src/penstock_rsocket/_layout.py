@@ -26,10 +26,10 @@ HEADER_SIZE: Final = HEADER.size
 FRAMED_HEADER_SIZE: Final = FRAMED_HEADER.size
 
 LARGEST_LENGTH: Final = 2**24 - 1
-"""Of a frame, its length not counted; and of the metadata in one."""
+"""The most bytes of a frame, its length not counted; and of the metadata in one."""
 LARGEST_STREAM_ID: Final = 2**31 - 1
 LARGEST_NUMBER: Final = 2**31 - 1
-"""Of a demand, and of a number of milliseconds or requests. It does not mean "without bound"."""
+"""The largest demand, and number of milliseconds or requests. It does not mean "without bound"."""
 LARGEST_POSITION: Final = 2**63 - 1
 
 MAJOR: Final = 1
@@ -73,7 +73,7 @@ class FrameType(IntEnum):
     EXT = 0x3F
 
 
-# The shortest body of each type: what must come after the header.
+# The shortest body of each type: the bytes after the header.
 SHORTEST_BODY: Final[dict[int, int]] = {
     FrameType.SETUP: 14,  # version, two times, two MIME types without a character
     FrameType.LEASE: 8,

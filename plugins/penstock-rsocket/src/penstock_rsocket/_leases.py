@@ -38,7 +38,7 @@ class Leases:
         self._until = inf
         # When each request stops waiting, by its stream; inf until the watcher is called.
         self._waiting: dict[int, float] = {}
-        self._granted = 0  # what is left of the lease that the peer has got
+        self._granted = 0  # left of the lease that the peer has got
         self._granted_at = -inf
         self.due: float = inf
         session.channel.deadlines.add(self)

@@ -5,7 +5,7 @@ Rules of this file:
 
 * Metadata is the peer's, and its entries are small: a megabyte of it could have 250,000. So entries
   are looked at one after the other, `MOST_ENTRIES` of them at most, and no list of them is made.
-* A fault of the peer raises ProtocolError. What this side cannot encode raises UsageError.
+* A fault of the peer raises ProtocolError. A value that cannot be encoded raises UsageError.
 """
 
 from collections.abc import Iterable, Iterator
@@ -176,7 +176,7 @@ def encode_route(route: str) -> bytes:
 
 def decode_route(content: bytes) -> str:
     """Return the route, which is the first tag. Raises ProtocolError."""
-    # Every tag is read, and only the first one is kept: the rest must be well-formed, too.
+    # Only the first tag is kept. The others are read because they must be well-formed.
     position, first = 0, b""
     while position < len(content):
         end = position + 1 + content[position]

@@ -1,5 +1,5 @@
 """Resuming by RSocket's own frames: the positions of both directions, the frames that are kept to
-be sent again, and what a connection does with its token.
+be sent again, and the uses of a connection's token.
 
 Rules of this file:
 
@@ -116,8 +116,8 @@ class RetainedFrames(RetainedBytes):
         return self._bytes
 
     def add(self, data: bytearray) -> None:
-        """Keep the counted frames of what is about to be sent, and add a question to it if it is
-        time for one.
+        """Keep the counted frames of `data`, which is about to be sent. Add a question to it if one
+        is due.
         """
         at, begin, end = 0, 0, len(data)
         while at < end:
@@ -136,7 +136,7 @@ class RetainedFrames(RetainedBytes):
 
     def acknowledge(self, position: int) -> bool:
         """Drop the frames before `position`. Return False if they were dropped before. Raises
-        ProtocolError for a position that is no bound of a frame, or was never sent.
+        ProtocolError for a position that is inside a frame, or was never sent.
         """
         if position <= self.acknowledged:
             return False

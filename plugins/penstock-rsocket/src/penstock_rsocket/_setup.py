@@ -1,5 +1,5 @@
-"""The SETUP of a client: what the program may say in it, and how metadata is read and written by
-what it says.
+"""The SETUP of a client: the settings of the program in it, and the form of metadata that follows
+from them.
 """
 
 from typing import Final, Self
@@ -27,7 +27,7 @@ _READ_HERE: Final = frozenset({ROUTING, DATA_TYPE, ACCEPTED_TYPES, TRACING})
 
 
 class SetupData(bytes):
-    """The data of a SETUP, and what a client says beside it:
+    """The data of a SETUP, with the client's other settings:
     ``penstock.connect(url, setup=SetupData(data_type="application/json"))``.
 
     `data_type` is the MIME type of the data of all requests and answers, and `metadata_type` that

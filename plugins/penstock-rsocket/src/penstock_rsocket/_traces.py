@@ -1,6 +1,6 @@
 """Traces between Zipkin's form, which RSocket has in the metadata of a request, and that of the
-extension *trace-context*, whose messages go with the streams of RS.io. So whatever makes spans for
-RS.io makes them for RSocket.
+extension *trace-context*, whose messages go with the streams of RS.io. So a plugin that makes spans
+for RS.io makes them for RSocket.
 
 The message of the extension is the id of a stream in 8 bytes, ``traceparent`` of W3C Trace Context
 in 55 characters, and ``tracestate``, for which Zipkin's form has no place.

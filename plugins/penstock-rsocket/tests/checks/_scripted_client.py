@@ -29,7 +29,7 @@ class ConnectionEnded(Exception):
 
 @attrs.define(eq=False)
 class Stream:
-    """A stream that the client has opened: what has come for it, as pairs of a word and a value."""
+    """A stream that the client has opened, with its events as pairs of a word and a value."""
 
     id: int
     kind: int
@@ -237,7 +237,7 @@ class Client:
         return await self.read(answered, 2)
 
     async def channel_out(self, stream: Stream, words: Iterator[bytes], answered: Stream) -> None:
-        """Send elements as they are requested, and pass on what is an answer."""
+        """Send elements on request, and pass the answers on."""
         left = list(words)
         has_ended = False
         if self.has("channel-floods"):

@@ -582,7 +582,7 @@ class Server:
             raise ConnectionEnded
 
     def take_next(self, stream: Stream) -> bytes | None:
-        """Return the next element; None if there is none now."""
+        """Return the next element; None if none waits."""
         if stream.name in CHANNELS:
             if stream.name == "greedy":
                 stream.waiting.clear()

@@ -1,4 +1,4 @@
-"""What this plugin offers: the command ``penstock audit``.
+"""The hooks of this plugin: it offers the command ``penstock audit``.
 
 Spark's workers import this package too, so neither trio nor the audit is imported before the
 command runs.

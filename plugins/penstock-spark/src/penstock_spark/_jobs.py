@@ -1,5 +1,5 @@
-"""What this package asks of a session beside its DataFrames. A session of Spark Connect has no
-SparkContext, and other calls in its place.
+"""The calls to a session other than its DataFrames. A session of Spark Connect has no SparkContext,
+and other calls in its place.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -174,7 +174,7 @@ async def error_is_the_end(context: CheckContext) -> str:
 
 async def _errors(context: CheckContext) -> list[Answer]:
     """Return the errors that a target can be made to send: of a publisher that fails, of one that
-    does not exist, of a cancelled subscription, and of demands that are no number.
+    does not exist, of a cancelled subscription, and of demands that are not numbers.
     """
     client = MappingClient(context)
     _, failed = await _failure(context)

@@ -77,7 +77,7 @@ class HttpPeer(RawConnection):
         await self.send(b"".join(self._prepare(writer(), "PUT", path) for path in paths))
         answers: list[Answer] = []
         for path in paths:
-            # What it returns was sent above; the parser must know which request is answered.
+            # Its bytes were sent above. The parser must know which request is answered.
             self._prepare(self._parser, "PUT", path)
             self.answer = Answer(f"PUT {path[:100]}")
             self._advance()
@@ -88,7 +88,7 @@ class HttpPeer(RawConnection):
 
     @property
     def excess(self) -> bytes:
-        """What has come after the end of the last answer."""
+        """The bytes that have come after the end of the last answer."""
         return self._parser.trailing_data[0] if self.answer.is_complete else b""
 
     def _prepare(

@@ -130,8 +130,8 @@ async def subscription_not_reused(context: CheckContext) -> str:
 
 @SUBSCRIBES.row("subscription-secret", 0, UNGUESSED, level=Level.OWN, needs=["publisher"])
 async def subscription_secret(context: CheckContext) -> str:
-    """The URLs of 16 subscriptions differ in so many places, by so many characters, that none can
-    be guessed from the others. What looks random and is not, is not found.
+    """The URLs of 16 subscriptions differ in enough places, by enough characters, that none can be
+    guessed from the others. A URL that only looks random passes.
     """
     client = MappingClient(context)
     streams = [await client.subscribe(client.target.publisher) for _ in range(16)]

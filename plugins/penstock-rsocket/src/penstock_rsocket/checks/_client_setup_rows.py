@@ -28,7 +28,7 @@ UNKNOWN: Final = "A frame for an unknown stream MUST be ignored."
 NOT_UNDERSTOOD: Final = "A frame with the ignore flag can be ignored."
 TIMES: Final = slice(4, 12)
 UNUSED: Final = (1001, 1002)
-"""Ids of both sides that nobody uses."""
+"""Unused ids, one of each side."""
 STREAM: Final = [b"a", b"b", b"c"]
 STREAMED: Final = "elements a,b,c complete"
 
@@ -77,7 +77,7 @@ def _times(setup: Frame) -> tuple[int, int]:
     "setup-types", SETUP, "SETUP has two MIME types, each after its length, in ASCII."
 )
 async def setup_types(context: CheckContext) -> str:
-    """Both can be read, and are not empty. The metadata, if any, fits into the frame."""
+    """Both can be read, and are not empty. If there is metadata, it fits into the frame."""
     setup = await (await accept(context)).setup()
     left = setup.body[12:]
     if setup.flags & rs.R:

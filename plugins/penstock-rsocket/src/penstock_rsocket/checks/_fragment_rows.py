@@ -75,7 +75,7 @@ async def fragments_response(context: CheckContext) -> str:
 
 
 def _long_metadata(name: str) -> bytes:
-    """Return metadata whose first entry is one that nobody knows, and the second a route."""
+    """Return metadata whose first entry has an unknown type, and whose second is a route."""
     kind = b"a/type/of/nobody"
     entry = bytes([len(kind) - 1]) + kind + (2 * PART).to_bytes(3) + bytes(2 * PART)
     return entry + rs.route(name)

@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* The query tells which files are new, with Spark's source of files; `Audit` reads them. What was
-  judged is in memory, so a new start judges the whole record again, and the query has a checkpoint
-  that Spark deletes.
+* The query tells which files are new, with Spark's source of files; `Audit` reads them. The results
+  so far are in memory only, so a new start judges the whole record again, and the query has a
+  checkpoint that Spark deletes.
 * The writer of a record renames a file when it is whole. So a file that the query sees is whole.
 """
 
@@ -42,8 +42,8 @@ class Following:
             raise
 
     def wait(self) -> None:
-        """Wait until the query ends: somebody stops it, or the record cannot be judged. Then
-        UsageError is raised.
+        """Wait until the query ends. Raises UsageError if it ended because the record cannot be
+        judged.
         """
         try:
             self.query.awaitTermination()

@@ -131,11 +131,11 @@ class Judging:
         self._cuts: dict[int, list[Any]] = {}
         self._paths: list[str] = []
         self._numbers: dict[str, int] = {}
-        # By the text of the question: what a look at a suspect has found.
+        # The findings of a look at a suspect, by the text of the question.
         self._looks: dict[str, list[dict[str, Any]]] = {}
 
     def add(self, pieces: Iterable[Piece]) -> None:
-        """Read more of the record. Raises UsageError for what cannot be judged."""
+        """Read more of the record. Raises UsageError for a piece that cannot be judged."""
         work: Work = []
         for path, group in pieces:
             if path not in self._numbers:
@@ -244,7 +244,7 @@ class Judging:
             (number, (*self._place(number), self._cuts.get(number, []), looks))
             for number, looks in by_piece.items()
         ]
-        # What is asked for no more is forgotten: a file that came later has changed the carry.
+        # A question that is not asked any more is forgotten: a later file has changed the carry.
         self._looks = {text: self._looks.get(text, []) for text in texts}
         if work:
             table = self._run(work, _look_at, _FOUND_TYPE, "looking at suspects")

@@ -19,8 +19,8 @@ COLUMN: Final = re.compile(
 """A name and a type."""
 
 BEHIND_TYPE: Final = re.compile(r"\s+(not\s+null|comment\s.*|default\s.*)$", re.DOTALL)
-"""The words that may follow a type. Of these only NOT NULL changes what is read, and it does not
-make another column.
+"""The words that may follow a type. Only NOT NULL among them changes how a column is read, and it
+does not make another column.
 """
 
 NOT_NULL: Final = re.compile(r"\s+not\s+null\b", re.IGNORECASE)

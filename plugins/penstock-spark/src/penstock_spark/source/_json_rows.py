@@ -103,7 +103,7 @@ _NO_NUMBER: Final = re.compile(rb"[:\[,]\s*[-+]?(NaN|Inf)")
 
 
 def _are_lines(joined: bytes, count: int) -> bool:
-    """Return whether a text is so many objects, each a line: the whole text is looked at, because a
+    """Return whether a text is `count` objects, each a line: the whole text is looked at, because a
     call for each element takes longer than to decode it.
     """
     # A text between braces cannot go on in the next line: a string may not have a raw line break,
@@ -222,7 +222,7 @@ _CONVERTED: Final = (pa.types.is_date, pa.types.is_binary, pa.types.is_map, pa.t
 
 def _as_written(kind: pa.DataType) -> pa.DataType:
     """Return the type in which Arrow is to read a column of JSON: a date is a text,
-    ``"2026-01-02"``, also inside of others.
+    ``"2026-01-02"``, also inside of other types.
 
     Arrow itself reads a date from a number of days alone: a text would be refused, and an id would
     become a date in silence. And it reads the text of bytes as the bytes themselves: base64 would

@@ -307,7 +307,7 @@ class RangeReader(NamedTuple):
         ):
             for run in chain.from_iterable(arrived):
                 is_due = batches.add(run, monotonic())
-                # Before they are handed over, and before a loss: what is added has its times.
+                # The times are known before the elements are handed over, and before a loss.
                 self._learn_times(peer, batches)
                 if is_due and (batch := batches.take()) is not None:
                     yield batch

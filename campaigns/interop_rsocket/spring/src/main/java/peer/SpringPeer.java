@@ -1,23 +1,22 @@
 package peer;
 
-import io.rsocket.core.Resume;
+import static common.Rows.countUntilTold;
+import static common.Rows.numbers;
+import static common.Rows.padded;
+import static common.Rows.resume;
+import static common.Rows.row;
+import static common.Rows.unevenly;
+
 import jakarta.validation.Valid;
 import jakarta.validation.constraints.NotBlank;
 import jakarta.validation.constraints.Positive;
 import java.net.URI;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.Callable;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
-import org.reactivestreams.Subscription;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.boot.builder.SpringApplicationBuilder;
@@ -44,10 +43,8 @@ import org.springframework.security.rsocket.metadata.UsernamePasswordMetadata;
 import org.springframework.stereotype.Controller;
 import org.springframework.util.MimeType;
 import org.springframework.validation.Validator;
-import reactor.core.publisher.BaseSubscriber;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
-import reactor.util.retry.Retry;
 
 /**
  * Spring as a server and as a client: {@code server SCHEME}, {@code client SCHEME PORT};
@@ -72,14 +69,6 @@ public class SpringPeer {
   @Bean
   RSocketMessageHandlerCustomizer validating(Validator validator) {
     return handler -> handler.setValidator(validator);
-  }
-
-  static Resume resume() {
-    return new Resume()
-        .sessionDuration(Duration.ofSeconds(60))
-        .streamTimeout(Duration.ofSeconds(60))
-        .cleanupStoreOnKeepAlive()
-        .retry(Retry.fixedDelay(Long.MAX_VALUE, Duration.ofMillis(5)));
   }
 
   @Bean
@@ -197,28 +186,6 @@ class Hello {
   }
 }
 
-/** What has come of numbers that are due in order. */
-class Count {
-  int due = 0;
-  int lost = 0;
-  int repeated = 0;
-
-  synchronized void note(String number) {
-    int found = Integer.parseInt(number.trim());
-    if (found < due) {
-      repeated++;
-      return;
-    }
-    lost += found - due;
-    due = found + 1;
-  }
-
-  @Override
-  public synchronized String toString() {
-    return "Count(due=" + due + ", lost=" + lost + ", repeated=" + repeated + ")";
-  }
-}
-
 /** What a client asks penstock, one row after the other. */
 class Asking {
   private final RSocketStrategies plain;
@@ -264,44 +231,20 @@ class Asking {
                 connector ->
                     connector
                         .keepAlive(Duration.ofSeconds(5), Duration.ofSeconds(30))
-                        .resume(SpringPeer.resume())
+                        .resume(resume())
                         .fragment(4096));
     RSocketRequester peer =
         scheme.equals("ws")
             ? builder.websocket(URI.create("ws://127.0.0.1:" + port))
             : builder.tcp("127.0.0.1", port);
-    List<String> failures = Collections.synchronizedList(new ArrayList<>());
-    Count stream = new Count();
-    Count channel = new Count();
-    Count answers = new Count();
-    peer.route("count/{n}", 2_000_000_000)
-        .retrieveFlux(String.class)
-        .limitRate(64)
-        .subscribe(stream::note, failed -> failures.add("stream: " + failed));
-    peer.route("same")
-        .data(Flux.range(0, Integer.MAX_VALUE).map(n -> "" + n))
-        .retrieveFlux(String.class)
-        .limitRate(8)
-        .subscribe(channel::note, failed -> failures.add("channel: " + failed));
-    Flux.range(0, Integer.MAX_VALUE)
-        .concatMap(
-            n ->
-                peer.route("echo")
-                    .data(n + " ".repeat((int) (n * 997L % 20_000)))
-                    .retrieveMono(String.class),
-            1)
-        .subscribe(answers::note, failed -> failures.add("answers: " + failed));
-    System.in.read();
-    System.out.println(
-        "stream " + stream + ", channel " + channel + ", answers " + answers + " " + failures);
-  }
-
-  static void row(String name, Callable<Boolean> check) {
-    try {
-      System.out.println(name + "\t" + (check.call() ? "ok" : "wrong answer"));
-    } catch (Throwable failed) {
-      System.out.println(name + "\t" + failed.toString().replace('\n', ' '));
-    }
+    countUntilTold(
+        peer.route("count/{n}", 2_000_000_000).retrieveFlux(String.class).limitRate(64),
+        peer.route("same")
+            .data(Flux.range(0, Integer.MAX_VALUE).map(n -> "" + n))
+            .retrieveFlux(String.class)
+            .limitRate(8),
+        Flux.range(0, Integer.MAX_VALUE)
+            .concatMap(n -> peer.route("echo").data(padded(n)).retrieveMono(String.class), 1));
   }
 
   static String text(RSocketRequester peer, String route, String... data) {
@@ -313,52 +256,6 @@ class Asking {
 
   static List<String> texts(Flux<String> found) {
     return found.collectList().block(SpringPeer.MOST);
-  }
-
-  /** Read with demands of different sizes, each when the last one is used up. */
-  static List<String> unevenly(Flux<String> found) throws Exception {
-    int[] demands = {1, 7, 2, 30};
-    List<String> got = new ArrayList<>();
-    CompletableFuture<List<String>> done = new CompletableFuture<>();
-    found.subscribe(
-        new BaseSubscriber<String>() {
-          int turn = 0;
-          int left = 0;
-
-          void more() {
-            left = demands[turn++ % demands.length];
-            request(left);
-          }
-
-          @Override
-          protected void hookOnSubscribe(Subscription subscription) {
-            more();
-          }
-
-          @Override
-          protected void hookOnNext(String each) {
-            if (left-- == 0) {
-              done.completeExceptionally(new IllegalStateException("an element without demand"));
-            }
-            got.add(each);
-            if (left == 0) more();
-          }
-
-          @Override
-          protected void hookOnComplete() {
-            done.complete(got);
-          }
-
-          @Override
-          protected void hookOnError(Throwable failed) {
-            done.completeExceptionally(failed);
-          }
-        });
-    return done.get(20, TimeUnit.SECONDS);
-  }
-
-  static List<String> numbers(int count) {
-    return IntStream.range(0, count).mapToObj(n -> "" + n).collect(Collectors.toList());
   }
 
   boolean isRefused(Object credentials) {

@@ -1,0 +1,483 @@
+"""The broker of a `RedisLog`: it keeps the connections, and calls the scripts.
+
+Rules of this file:
+
+* Two connections: one for the calls, and one that waits for elements of other programs.
+* A call that lost its connection is made again on the next one. The scripts know what they have
+  done already.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from math import ceil
+from typing import Any, Final, Literal, TypeAlias
+from uuid import uuid4
+
+import trio
+
+from penstock.api import ConnectionLost, LogDamaged, LogError, UsageError, shown
+from penstock.logs import Broker, BrokerConnection, BrokerNews, Ends, Retention, Written
+from penstock_redis._address import Address
+from penstock_redis._link import Link, Refused, Word
+from penstock_redis._scripts import (
+    APPEND,
+    CONNECT,
+    MAKE,
+    PUBLISH,
+    READ,
+    SCRIPTS,
+    TIMES,
+    Script,
+)
+
+Durability: TypeAlias = Literal["always", "everysec", "memory", "unchecked"]
+"""What an element that was appended survives. See `RedisLog`."""
+
+FORMAT: Final = "1"
+"""Of the keys of a log."""
+
+OLDEST: Final = (6, 2)
+"""The first release with `XTRIM MINID` and ranges without their first entry."""
+
+MOST_TRANSACTIONS: Final = 65_536
+
+MOST_PIECES: Final = 1_000
+"""Pieces of one time that a call of `times` gets: each is a look in the stream."""
+
+MOST_TIMES_KNOWN: Final = 1_024
+"""Places of readers whose time is known, so that the next read finds its entry at once."""
+
+WAIT: Final = 1_000
+"""Milliseconds after which the connection that waits for elements looks at all ends again: what was
+dropped, and transactions without elements.
+"""
+
+PAUSE: Final = 0.1
+"""Seconds before the connection that waits for elements is made again."""
+
+LOOKS: Final = 0.005
+"""Seconds between two looks at the ends, at least: each wakes the readers."""
+
+
+class RedisBroker(Broker):
+    """Keeps the elements of one log in Redis."""
+
+    def __init__(
+        self,
+        address: Address,
+        name: str,
+        *,
+        retention: Retention,
+        durability: Durability,
+        timeout: float,
+        read_only: bool,
+    ) -> None:
+        self._address = address
+        self._name = name
+        self._durability = durability
+        self._timeout = timeout
+        self._read_only = read_only
+        self._keep = (
+            retention.max_count or 0,
+            retention.max_bytes or 0,
+            0 if retention.max_age is None else max(1, int(retention.max_age * 1_000)),
+        )
+        self._begin()
+
+    def _begin(self) -> None:
+        self._partitions: tuple[str, ...] = ()
+        self._writer = uuid4().hex
+        self._epoch = 0
+        # Slots that no append has, with the number of the next one. Bounded by the appends that
+        # were under way at once.
+        self._free: list[tuple[int, int]] = []
+        self._slots = 0
+        self._known_times: OrderedDict[tuple[str, int], int] = OrderedDict()
+        self._last_transaction = 0
+        # The highest ends that were told. A server that comes back with less has lost elements.
+        self._seen: dict[str, int] = {}
+
+    # --- the contract
+
+    async def open(
+        self, partitions: Sequence[str], news: BrokerNews, nursery: trio.Nursery
+    ) -> Mapping[str, Ends]:
+        self._begin()
+        self._news, self._nursery, self._wanted = news, nursery, tuple(partitions)
+        self._connection = BrokerConnection(
+            self._connect_again, place=str(self._address), timeout=self._timeout, lost=news.lost
+        )
+        await self._connection.open()
+        nursery.start_soon(self._connection.run)
+        nursery.start_soon(self._watch)
+        others = (each for each in self._partitions if each not in partitions)
+        return {name: self._found[name] for name in (*partitions, *others)}
+
+    async def aclose(self) -> None:
+        link = self._connection.current
+        if link is None or self._read_only:
+            await trio.lowlevel.checkpoint()
+            return
+        with suppress(ConnectionLost, Refused):
+            await link.call("DEL", self._key(f".w.{self._writer}"))
+
+    async def append(self, partition: str, elements: Sequence[bytes]) -> int:
+        keys = [self._stream(partition), self._key(".meta")]
+        reply = await self._write(APPEND, keys, [], [partition, *self._keep, *elements])
+        first, earliest, latest = reply
+        self._move({partition: Ends(earliest, latest)})
+        return int(first)
+
+    async def publish(
+        self, transaction_id: str, elements: Mapping[str, Sequence[bytes]]
+    ) -> Mapping[str, int] | None:
+        words: list[Word] = [transaction_id, MOST_TRANSACTIONS, *self._keep]
+        for name, each in elements.items():
+            words += [name, len(each), *each]
+        streams = [self._key(".ids"), *map(self._stream, elements)]
+        replies = await self._write(PUBLISH, [self._key(".meta")], streams, words)
+        if not replies and elements:
+            return None
+        self._move(
+            {
+                name: Ends(earliest, latest)
+                for name, (_, earliest, latest) in zip(elements, replies, strict=True)
+            }
+        )
+        return {name: reply[0] for name, reply in zip(elements, replies, strict=True)}
+
+    async def read(
+        self, partition: str, position: int, stop: int, max_bytes: int
+    ) -> Sequence[bytes]:
+        time = self._known_times.pop((partition, position), "")
+        reply = await self._call(
+            READ,
+            [self._stream(partition), self._key(".meta")],
+            [partition, position, stop, max_bytes, time],
+        )
+        elements: list[bytes]
+        earliest, latest, last, *elements = reply
+        if elements:
+            self._known_times[partition, position + len(elements)] = last
+            if len(self._known_times) > MOST_TIMES_KNOWN:
+                self._known_times.popitem(last=False)
+        elif position >= latest:
+            raise self._gone(f"{self._name!r} ends before position {position:,}")
+        self._move({partition: Ends(earliest, latest)})
+        return elements
+
+    async def position_at(self, partition: str, time: float) -> int | None:
+        # A fraction of a millisecond counts as the next one: no element of the time is before it.
+        # The small part takes off the error of a float that was made of whole milliseconds.
+        wanted = max(0, ceil(time * 1_000 - 0.001))
+        found = await self._command(
+            "XRANGE", self._stream(partition), str(wanted), "+", "COUNT", "1"
+        )
+        return int(found[0][0].partition(b"-")[2]) if found else None
+
+    async def times(self, partition: str, start: int, stop: int) -> list[Written]:
+        reply = await self._call(
+            TIMES,
+            [self._stream(partition), self._key(".meta")],
+            [partition, start, stop, MOST_PIECES],
+        )
+        earliest, latest, *pieces = reply
+        self._move({partition: Ends(earliest, latest)})
+        begins = pieces[::2]
+        found = [
+            Written(begin, min(end, stop), ms / 1_000)
+            for begin, end, ms in zip(begins, [*begins[1:], stop], pieces[1::2], strict=True)
+        ]
+        # The last piece of a full reply has no end of its own.
+        return found[:-1] if len(found) >= MOST_PIECES - 1 else found
+
+    # --- calls
+
+    async def _write(
+        self,
+        script: Script,
+        before: Sequence[str],
+        after: Sequence[str],
+        words: Sequence[Word],
+    ) -> Any:
+        """Call a script that appends, in a slot of this writer."""
+        slot, number = self._free.pop() if self._free else (self._slots, 1)
+        self._slots = max(self._slots, slot + 1)
+        keys = [*before, self._key(f".w.{self._writer}"), *after]
+        try:
+            # The epoch is that of the connection that it is sent on.
+            return await self._call_link(
+                lambda link: _evaluate(link, script, keys, [self._epoch, slot, number, *words]),
+                "whether it was appended is not known",
+            )
+        finally:
+            self._free.append((slot, number + 1))
+
+    async def _call(self, script: Script, keys: Sequence[str], words: Sequence[Word]) -> Any:
+        return await self._call_link(lambda link: _evaluate(link, script, keys, words))
+
+    async def _command(self, *words: str) -> Any:
+        return await self._call_link(lambda link: link.call(*words))
+
+    async def _call_link(self, ask: Callable[[Link], Awaitable[Any]], doubt: str = "") -> Any:
+        try:
+            return await self._connection.call(ask, doubt=doubt)
+        except Refused as error:
+            raise self._explain(error) from None
+
+    # --- connections
+
+    async def _connect(self) -> Link:
+        """Return a new connection, logged in, on which the scripts are known."""
+        address = self._address
+        link = Link(await address.connect(), str(address))
+        await self._nursery.start(link.run)
+        with self._closing(link):
+            if address.password:
+                user = [address.username] if address.username else []
+                await link.call("AUTH", *user, address.password)
+            if address.database:
+                await link.call("SELECT", address.database)
+            for script in SCRIPTS:
+                await link.call("SCRIPT", "LOAD", script.text)
+        return link
+
+    @contextmanager
+    def _closing(self, link: Link) -> Iterator[None]:
+        """Close a connection that cannot be used."""
+        try:
+            yield
+        except Refused as error:
+            link.close()
+            raise self._explain(error) from None
+        except BaseException:
+            link.close()
+            raise
+
+    async def _connect_again(self) -> Link:
+        """Return a new connection for calls. Raises UsageError for a server that is not as it must
+        be, and LogDamaged if it has lost elements.
+        """
+        link = await self._connect()
+        with self._closing(link):
+            await self._check_server(link)
+            # A log that was there is not made again: then the server has lost it.
+            meta = await self._make(link) if not self._seen else await self._meta(link)
+            self._check_has_all(meta)
+            if not self._read_only:
+                writer = self._key(f".w.{self._writer}")
+                self._epoch = await _evaluate(link, CONNECT, [writer], [])
+            self._partitions = tuple(sorted(each[2:] for each in meta if each.startswith("n:")))
+            self._found = self._ends(meta)
+            self._see(self._found)
+            await self._load_transactions(link)
+        return link
+
+    def _check_has_all(self, meta: Mapping[str, str]) -> None:
+        """Raise LogDamaged if the server has lost elements."""
+        for name, seen in self._seen.items():
+            latest = int(meta.get(f"n:{name}", -1))
+            if latest < seen:
+                raise self._gone(
+                    f"partition {name!r} of {self._name!r} had {seen:,} elements, and has "
+                    f"{max(latest, 0):,}"
+                )
+
+    def _see(self, ends: Mapping[str, Ends]) -> None:
+        for name, (_, latest) in ends.items():
+            self._seen[name] = max(latest, self._seen.get(name, 0))
+
+    def _move(self, ends: Mapping[str, Ends]) -> None:
+        self._see(ends)
+        self._news.moved(ends)
+
+    async def _watch(self) -> None:
+        """Tell the log what other programs append, drop and publish, for as long as it is open."""
+        while True:
+            # What is wrong is told by the connection for calls.
+            with suppress(
+                OSError, ConnectionLost, Refused, LogError, UsageError, trio.TooSlowError
+            ):
+                with trio.fail_after(self._timeout):
+                    link = await self._connect()
+                try:
+                    await self._follow(link)
+                finally:
+                    link.close()
+            await trio.sleep(PAUSE)
+
+    async def _follow(self, link: Link) -> None:
+        streams = [self._stream(name) for name in self._partitions]
+        while True:
+            # Longer than it waits for elements: a server that stalls is given up.
+            with trio.fail_after(self._timeout):
+                meta = await self._meta(link)
+                if any(f"n:{name}" not in meta for name in self._partitions):
+                    self._news.lost(str(self._gone(f"{self._key('.meta')} was deleted")))
+                elif self._connection.current is not None:
+                    # Without one for calls it is not known whether the server has lost elements.
+                    self._move(self._ends(meta))
+                await self._load_transactions(link)
+            looked_at = trio.current_time()
+            last = [_last_id(meta, name) for name in self._partitions]
+            with trio.fail_after(WAIT / 1_000 + self._timeout):
+                await link.call(*("XREAD", "COUNT", 1, "BLOCK", WAIT, "STREAMS"), *streams, *last)
+            await trio.sleep_until(looked_at + LOOKS)
+
+    # --- what the server is
+
+    async def _check_server(self, link: Link) -> None:
+        """Raise UsageError if the server is too old, or keeps less than the program says."""
+        info = (await link.call("INFO", "server")).decode()
+        version = re.search(r"redis_version:(\d+)\.(\d+)", info)
+        if version is None or (int(version[1]), int(version[2])) < OLDEST:
+            raise UsageError(
+                f"{self._address} is Redis {version[0].partition(':')[2] if version else '?'}, and "
+                f"a log needs {'.'.join(map(str, OLDEST))} or newer: upgrade the server"
+            )
+        if self._durability == "unchecked":
+            return
+        try:
+            settings = _fields(await link.call("CONFIG", "GET", "append*")) | _fields(
+                await link.call("CONFIG", "GET", "maxmemory-policy")
+            )
+        except Refused as error:
+            raise UsageError(
+                f"{self._address} does not show its settings ({error}), so what survives a crash "
+                "is not known: let this user call CONFIG GET, or give durability='unchecked' and "
+                "look at appendonly, appendfsync and maxmemory-policy yourself"
+            ) from None
+        self._check_settings(settings)
+
+    def _check_settings(self, settings: Mapping[str, str]) -> None:
+        policy = settings.get("maxmemory-policy", "noeviction")
+        if policy.startswith("allkeys"):
+            raise UsageError(
+                f"{self._address} has maxmemory-policy {policy}, which deletes keys of a log when "
+                "memory is short: set it to noeviction, as in CONFIG SET maxmemory-policy "
+                "noeviction, or to a volatile-… one"
+            )
+        is_kept = settings.get("appendonly") == "yes"
+        has = settings.get("appendfsync", "no") if is_kept else "memory"
+        enough = {
+            "always": {"always"},
+            "everysec": {"always", "everysec"},
+            "memory": {"always", "everysec", "no", "memory"},
+        }[self._durability]
+        if has not in enough:
+            has_text = f"appendfsync {has}" if is_kept else "appendonly no"
+            raise UsageError(
+                f"{self._address} has {has_text}, and durability={self._durability!r} needs "
+                f"appendonly yes with appendfsync {' or '.join(sorted(enough))}: set it in the "
+                "server (CONFIG SET appendonly yes; CONFIG SET appendfsync always), or give the "
+                "durability that the elements need"
+            )
+
+    async def _meta(self, link: Link) -> dict[str, str]:
+        return _fields(await link.call("HGETALL", self._key(".meta")))
+
+    async def _make(self, link: Link) -> dict[str, str]:
+        """Return the fields of `meta`, with the partitions of the program. Raises UsageError, and
+        LogDamaged.
+        """
+        partitions, key = self._wanted, self._key(".meta")
+        if self._read_only:
+            meta = await self._meta(link)
+        else:
+            meta = _fields(await _evaluate(link, MAKE, [key], [FORMAT, *partitions]))
+        missing = [each for each in partitions if f"n:{each}" not in meta]
+        if not meta or (self._read_only and missing):
+            raise UsageError(
+                f"{self._address} has no log {self._name!r}"
+                f"{f' with the partitions {shown(missing)}' if meta else ''}: give the name that "
+                "its writer has, or open it without read_only=True to make it"
+            )
+        if meta.get("format") != FORMAT:
+            raise LogDamaged(
+                f"{self._key('.meta')} has format {shown(meta.get('format'))}, and this penstock "
+                f"knows {FORMAT}: a newer one wrote the log, so use that version"
+            )
+        return meta
+
+    async def _load_transactions(self, link: Link) -> None:
+        found = await link.call(
+            *("ZRANGE", self._key(".ids"), f"({self._last_transaction}", "+inf"),
+            *("BYSCORE", "WITHSCORES"),
+        )
+        if found:
+            self._news.published(each.decode() for each in found[::2])
+            self._last_transaction = int(found[-1])
+
+    def _ends(self, meta: Mapping[str, str]) -> dict[str, Ends]:
+        return {
+            name: Ends(int(meta[f"e:{name}"]), int(meta[f"n:{name}"])) for name in self._partitions
+        }
+
+    def _key(self, ending: str) -> str:
+        return f"{{{self._name}}}{ending}"
+
+    def _stream(self, partition: str) -> str:
+        return self._key(f":{partition}")
+
+    def _gone(self, what: str) -> LogDamaged:
+        return LogDamaged(
+            f"{what} at {self._address}: another program has deleted or changed keys of the log, "
+            "or the server came back without what it had. Restore them from a backup, or open a "
+            "log of another name"
+        )
+
+    def _explain(self, error: Refused) -> Exception:
+        """Return what a program is told about a refusal of the server."""
+        place, text = self._address, str(error)
+        if error.code == "GONE":
+            return self._gone(text.removeprefix("GONE "))
+        advice = ADVICE.get(error.code)
+        if error.code == "ERR" and "unknown command" in text:
+            advice = ADVICE["unknown"]
+        if error.code == "ERR" and "equal or smaller" in text:
+            return self._gone(f"a stream of {self._name!r} has an entry of another program")
+        kind: type[Exception] = UsageError if error.code in MISTAKES else LogError
+        return kind(f"{place} refused a command: {text}. {advice or 'Nothing was appended by it'}")
+
+
+MISTAKES: Final = {"NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE", "MOVED", "READONLY"}
+"""Refusals that come again until the program or the server is changed."""
+
+ADVICE: Final = {
+    "NOAUTH": "It wants a password: give redis://user:password@host",
+    "WRONGPASS": "Give the user and the password that the server has: redis://user:password@host",
+    "NOPERM": "Give the user of the log the rights for its keys, {name}*, and for the categories "
+    "@read @write @stream @scripting @connection (ACL SETUSER)",
+    "WRONGTYPE": "A key of the log has a value of another program: give the log another name",
+    "MOVED": "This server is a node of a cluster, and another node has the log: give its address",
+    "READONLY": "This server is a replica: give the address of its master",
+    "OOM": "The server has no memory for it, and nothing was appended: give it a higher maxmemory, "
+    "or the log lower bounds in its Retention",
+    "MISCONF": "The server cannot write to its disk, and nothing was appended: make room there",
+    "LOADING": "The server is reading its file after a start: try again",
+    "BUSY": "A script of another program blocks the server: SCRIPT KILL ends it",
+    "unknown": "A log needs scripts (EVALSHA), streams and CONFIG GET: use another server",
+}
+
+
+async def _evaluate(link: Link, script: Script, keys: Sequence[str], words: Sequence[Word]) -> Any:
+    try:
+        return await link.call("EVALSHA", script.digest, len(keys), *keys, *words)
+    except Refused as error:
+        if error.code != "NOSCRIPT":
+            raise
+    # SCRIPT FLUSH of another program: EVAL lets the server know the script again.
+    return await link.call("EVAL", script.text, len(keys), *keys, *words)
+
+
+def _last_id(meta: Mapping[str, str], name: str) -> str:
+    """Return the id of the newest entry of a partition."""
+    latest = int(meta.get(f"n:{name}", 0))
+    return f"{meta[f't:{name}']}-{latest - 1}" if latest else "0-0"
+
+
+def _fields(reply: Sequence[bytes]) -> dict[str, str]:
+    texts = [each.decode() for each in reply]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
