@@ -24,33 +24,10 @@ from penstock.spi import (
     StreamEnded,
     StreamOpened,
     build_registry,
-    hookimpl,
 )
+from tests.runtime._observer import Observer
 from tests.runtime._plain_subscriber import PlainSubscriber
 from tests.runtime.server._knock import STRANGER
-
-
-class Observer:
-    """Keeps every event."""
-
-    def __init__(self) -> None:
-        self.events: list[object] = []
-
-    @hookimpl
-    def penstock_connection_opened(self, event: ConnectionOpened) -> None:
-        self.events.append(event)
-
-    @hookimpl
-    def penstock_connection_closed(self, event: ConnectionClosed) -> None:
-        self.events.append(event)
-
-    @hookimpl
-    def penstock_stream_opened(self, event: StreamOpened) -> None:
-        self.events.append(event)
-
-    @hookimpl
-    def penstock_stream_ended(self, event: StreamEnded) -> None:
-        self.events.append(event)
 
 
 class Collecting(PlainSubscriber):
