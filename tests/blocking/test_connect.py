@@ -1,7 +1,5 @@
 """A function that examines the server of a program that blocks."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from penstock import blocking
@@ -10,22 +8,10 @@ from penstock.api import (
     UsageError,
 )
 from tests._real_time import HANGS_AFTER
-from tests.contracts._trio_server import Served, serving
+from tests.contracts._trio_server import serving
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def peer(served: Served) -> Iterator[blocking.Peer]:
-    with blocking.connect(served.url) as connected:
-        yield connected
 
 
 def test_a_function_that_examines_cannot_use_its_connection() -> None:

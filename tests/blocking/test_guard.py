@@ -15,22 +15,10 @@ from penstock.api import (
     UsageError,
 )
 from tests._real_time import HANGS_AFTER
-from tests.contracts._trio_server import Served, serving
+from tests.contracts._trio_server import Served
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def peer(served: Served) -> Iterator[blocking.Peer]:
-    with blocking.connect(served.url) as connected:
-        yield connected
 
 
 def test_two_threads_at_once_are_refused(peer: blocking.Peer) -> None:

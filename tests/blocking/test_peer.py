@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,22 +10,10 @@ from penstock import blocking
 from penstock.api import Rejected, StreamTimeout
 from penstock.blocking._peer import AHEAD
 from tests._real_time import HANGS_AFTER
-from tests.contracts._trio_server import Served, serving
+from tests.contracts._trio_server import Served
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def peer(served: Served) -> Iterator[blocking.Peer]:
-    with blocking.connect(served.url) as connected:
-        yield connected
 
 
 def _wait_stopped(peer: blocking.Peer, served: Served, name: str, times: int) -> None:

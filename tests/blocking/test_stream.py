@@ -1,6 +1,6 @@
 """Streams of the client: elements, batches, memory, demand, types, and ends."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from time import monotonic
 
 import pytest
@@ -16,22 +16,9 @@ from penstock.api import (
 from penstock.spi import Reconnect
 from tests._real_time import HANGS_AFTER
 from tests.contracts._positioned import cutting_server
-from tests.contracts._trio_server import Served, serving
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def peer(served: Served) -> Iterator[blocking.Peer]:
-    with blocking.connect(served.url) as connected:
-        yield connected
 
 
 def _patiently(stream: blocking.Stream[bytes]) -> bytes:
