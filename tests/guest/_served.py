@@ -13,6 +13,28 @@ from penstock.guest import _calls
 URL = "tcp://127.0.0.1:0"
 
 
+def service_of_numbers(**options: Any) -> aio.Service:
+    """Return a service with a publisher, a request and an answer to bytes."""
+    service = aio.Service(**options)
+
+    @service.publisher("numbers/{count}", serializer="json")
+    async def numbers(count: int) -> AsyncIterator[int]:
+        for number in range(count):
+            await asyncio.sleep(0)
+            yield number
+
+    @service.request("double")
+    async def double(payload: int) -> int:
+        await asyncio.sleep(0)
+        return 2 * payload
+
+    @service.request_response
+    async def echo(data: bytes) -> bytes:
+        return data
+
+    return service
+
+
 @asynccontextmanager
 async def serving(
     service: aio.Service, url: str = URL, **options: Any

@@ -17,24 +17,7 @@ from penstock.guest import _guest_run
 from penstock.spi import PeerIdentity
 from tests._relay import relaying
 from tests.aio._run import run
-from tests.guest._served import URL, reached
-
-
-def service_of_numbers(**options: Any) -> aio.Service:
-    service = aio.Service(**options)
-
-    @service.publisher("numbers/{count}", serializer="json")
-    async def numbers(count: int) -> AsyncIterator[int]:
-        for number in range(count):
-            await asyncio.sleep(0)
-            yield number
-
-    @service.request("double")
-    async def double(payload: int) -> int:
-        await asyncio.sleep(0)
-        return 2 * payload
-
-    return service
+from tests.guest._served import URL, reached, service_of_numbers
 
 
 @pytest.mark.parametrize("url", ["memory://client", "reactivesocket+tcp://127.0.0.1:0"])

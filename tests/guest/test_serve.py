@@ -18,33 +18,12 @@ from penstock.api import AuthRefused, Credentials, Rejected, UsageError
 from penstock.guest import _guest_run
 from penstock.spi import PeerIdentity
 from tests.aio._run import run
-from tests.guest._served import URL, reached, serving
+from tests.guest._served import URL, reached, service_of_numbers, serving
 
 
 def plainly(function: Any, *args: Any) -> Any:
     """Be a plain function that returns an awaitable."""
     return function(*args)
-
-
-def service_of_numbers(**options: Any) -> aio.Service:
-    service = aio.Service(**options)
-
-    @service.publisher("numbers/{count}", serializer="json")
-    async def numbers(count: int) -> AsyncIterator[int]:
-        for number in range(count):
-            await asyncio.sleep(0)
-            yield number
-
-    @service.request("double")
-    async def double(payload: int) -> int:
-        await asyncio.sleep(0)
-        return 2 * payload
-
-    @service.request_response
-    async def echo(data: bytes) -> bytes:
-        return data
-
-    return service
 
 
 async def read_in_trio(url: str) -> tuple[list[int], int, bytes]:
