@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-import trustme
 
 from penstock import blocking
 from penstock.api import (
     ConnectionLost,
 )
 from penstock.spi import Tls, TransportOptions
+from tests._certificates import certify
 from tests._free_port import free_port
 from tests._real_time import HANGS_AFTER
 from tests.contracts._trio_server import serving
@@ -30,14 +30,10 @@ def test_a_unix_socket(tmp_path: Path) -> None:
 
 def test_tls_verifies_the_server(tmp_path: Path) -> None:
     """Elements of several records arrive; a client that trusts another authority is told so."""
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
-        tmp_path / "server.pem"
-    )
-    trusting = TransportOptions(tls=Tls(authorities=tmp_path / "ca.pem"))
+    tls = certify(tmp_path)
+    trusting = TransportOptions(tls=Tls(authorities=tls.authorities))
     with serving(
-        "tls://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=tmp_path / "server.pem"))
+        "tls://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=tls.certificate))
     ) as served:
         with blocking.connect(served.url, options=trusting) as peer:
             with peer.subscribe("numbers?count=3000&size=100", timeout=SECONDS) as stream:

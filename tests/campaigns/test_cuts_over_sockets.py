@@ -10,7 +10,6 @@ from typing import Final
 
 import pytest
 import trio
-import trustme
 
 from campaigns.cuts import _injected_faults
 from campaigns.cuts._cuttable_transport import Cut, CutMode, Direction
@@ -23,6 +22,7 @@ from penstock.runtime import Server, connect, serve
 from penstock.session._receiving_stream import ReceivingStream
 from penstock.spi import Tls, TransportOptions
 from penstock.testing import LeakCensus
+from tests._certificates import certify
 from tests._real_time import HANGS_AFTER
 
 OPEN_FILES: Final = Path("/proc/self/fd")
@@ -32,15 +32,7 @@ SOCKET_MODES: Final = (CutMode.FIN, CutMode.RST)
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     """A certificate for 127.0.0.1, and the authority that issued it."""
-    folder: Path = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
-        str(folder / "server.pem")
-    )
-    return Tls(
-        certificate=folder / "server.pem", authorities=folder / "ca.pem", client_may_be_unknown=True
-    )
+    return certify(tmp_path_factory.mktemp("tls"))
 
 
 def _cuts(delivered: dict[Direction, int], *, per_direction: int | None = None) -> Iterator[Cut]:

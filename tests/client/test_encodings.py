@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import trio
-import trustme
 
 from penstock.api import Limits, Rejected, UsageError
 from penstock.client import protocols_of
 from penstock.protocols import rsio
 from penstock.runtime import Peer, connect, remote, serve, subscribe
-from penstock.spi import Factory, Registry, Tls, TransportOptions, build_registry, hookimpl
+from penstock.spi import Factory, Registry, TransportOptions, build_registry, hookimpl
+from tests._certificates import certify
 from tests.protocols.rsio._masked_encoding import ID, MaskedEncoding
 from tests.runtime._services import numbers_service, raw_connection
 
@@ -38,16 +38,7 @@ def registry() -> Registry:
 
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> TransportOptions:
-    folder, ca = tmp_path_factory.mktemp("certificates"), trustme.CA()
-    ca.cert_pem.write_to_path(folder / "ca.pem")
-    ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
-    return TransportOptions(
-        tls=Tls(
-            certificate=folder / "server.pem",
-            authorities=folder / "ca.pem",
-            client_may_be_unknown=True,
-        )
-    )
+    return TransportOptions(tls=certify(tmp_path_factory.mktemp("certificates")))
 
 
 def encoding_of(peer: Peer) -> str:

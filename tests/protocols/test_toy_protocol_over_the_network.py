@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
-import trustme
 
 from penstock.api import ConnectionLost, PublisherFailed, Rejected, UsageError
 from penstock.runtime import Peer, Server, Service, connect, serve, subscribe
-from penstock.spi import Connection, Registry, Tls, TransportOptions, Url, build_registry
+from penstock.spi import Connection, Registry, TransportOptions, Url, build_registry
+from tests._certificates import certify
 from tests.protocols import _toy_protocol as toy_protocol
 from tests.runtime._services import raw_connection
 from tests.spi._helpers import Shelf
@@ -250,16 +250,7 @@ NAMES = {"rsio": "rsio/0", "reactivesocket": "reactivesocket/0", "toy": "toy/1"}
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> TransportOptions:
     """Options for both sides: the certificate of a server, and its authority."""
-    folder, ca = tmp_path_factory.mktemp("certificates"), trustme.CA()
-    ca.cert_pem.write_to_path(folder / "ca.pem")
-    ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
-    return TransportOptions(
-        tls=Tls(
-            certificate=folder / "server.pem",
-            authorities=folder / "ca.pem",
-            client_may_be_unknown=True,
-        )
-    )
+    return TransportOptions(tls=certify(tmp_path_factory.mktemp("certificates")))
 
 
 async def chosen_by_server(address: Url, options: TransportOptions, offered: str) -> str | None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import attrs
 import pytest
-import trustme
 from penstock_tck.wire import rsio
 
 from penstock.api import (
@@ -26,6 +25,7 @@ from penstock.api import (
 )
 from penstock.protocols.rsio import RsioDialect
 from penstock.spi import Factory, PeerIdentity, Tls, TransportOptions, build_registry
+from tests._certificates import certify
 from tests._free_port import free_port
 from tests._limits import HASTY
 from tests._real_time import HANGS_AFTER
@@ -105,14 +105,10 @@ async def test_tls_verifies_the_server(shell: Shell, tmp_path: Path) -> None:
     """Elements arrive; a client that trusts another authority is told so, and so is one of a server
     without TLS.
     """
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
-        tmp_path / "server.pem"
-    )
-    trusting = TransportOptions(tls=Tls(authorities=tmp_path / "ca.pem"))
+    tls = certify(tmp_path)
+    trusting = TransportOptions(tls=Tls(authorities=tls.authorities))
     with serving(
-        "tls://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=tmp_path / "server.pem"))
+        "tls://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=tls.certificate))
     ) as served:
         async with shell.connect(served.url, options=trusting) as peer:
             async with peer.subscribe("numbers?count=3000&size=100") as stream:

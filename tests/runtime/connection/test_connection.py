@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import pytest
 import trio
-import trustme
 from penstock_tck.wire import rsio as wire
 
 from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
@@ -35,6 +34,7 @@ from penstock.spi import (
 from penstock.streams import Source, single
 from penstock.testing import run_virtual
 from penstock.transports import MemoryTransport, memory_stream_pair
+from tests._certificates import certify
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, named, numbers_service, raw_connection
 
@@ -163,16 +163,7 @@ class Endings:
 @pytest.fixture
 def tls(tmp_path: Path) -> Tls:
     """A certificate for this machine, for either side."""
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
-        tmp_path / "server.pem"
-    )
-    return Tls(
-        certificate=tmp_path / "server.pem",
-        authorities=tmp_path / "ca.pem",
-        client_may_be_unknown=True,
-    )
+    return certify(tmp_path)
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])
