@@ -5,18 +5,12 @@ one test for each row that is about publishers.
 import pytest
 
 from tests.hostile._attack_on_client import ClientOutcome, attack_client
-from tests.hostile._beside_a_canary import Aftermath
-from tests.hostile._canary import GAP
+from tests.hostile._check_times import check_times
 from tests.hostile._control_canary import ControlCanary
 from tests.hostile._report_figures import ReportFigures
 from tests.hostile._row import SILENCE, Answer, Row
 from tests.hostile._setup import Certificates
 from tests.hostile._table import AGAINST_CLIENTS
-
-SOON = 0.5
-"""Seconds that an answer may take beyond its limit, times the stretch.
-The slowest takes 0.2 on a quiet machine.
-"""
 
 
 @pytest.mark.parametrize(("row", "scheme"), AGAINST_CLIENTS, ids=str)
@@ -39,21 +33,11 @@ async def test_a_hostile_server_gets_its_one_answer_and_disturbs_no_other_connec
             _check_fatal(row, outcome)
         else:
             _check_stream(row, outcome)
-        _check_times(row, outcome, aftermath)
+        check_times(row, outcome, aftermath)
         report_figures(aftermath)
         aftermath.check(holds=row.holds)
 
     await control.judge(attempt)
-
-
-def _check_times(row: Row, outcome: ClientOutcome, aftermath: Aftermath) -> None:
-    limits, stretch = row.limits, aftermath.stretch
-    assert row.earliest * stretch * 0.9 <= outcome.waited
-    assert outcome.answered <= (row.earliest + SOON) * stretch
-    assert (
-        outcome.gone - outcome.answered <= (limits.goodbye_timeout + limits.linger + SOON) * stretch
-    )
-    assert outcome.companion_gap <= GAP * stretch
 
 
 def _check_fatal(row: Row, outcome: ClientOutcome) -> None:
