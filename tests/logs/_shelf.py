@@ -55,7 +55,7 @@ class Shelf(Broker):
             log.moved({name: self.partitions[name].ends for name in names})
 
     def drop(self, partition: str, earliest: int) -> None:
-        """Drop the elements before a position, and tell nobody."""
+        """Drop the elements before a position, and tell no reader."""
         rows = self.partitions[partition]
         del rows.rows[: earliest - rows.earliest]
         rows.earliest = earliest

@@ -83,7 +83,9 @@ async def test_a_broker_that_is_back_within_the_timeout_is_not_told_as_lost(
 async def test_a_broker_that_stays_away_ends_calls_and_is_told(
     world: World, autojump_clock: MockClock
 ) -> None:
-    """With the reason of the last attempt, and what is not known of a call that was sent."""
+    """The error has the reason of the last attempt. For a call that was sent it says what is
+    unknown.
+    """
     world.failures = [OSError("refused")]
     world.lines[0].close()
     with pytest.raises(LogError, match=r"no connection to shelf://a: refused.*; maybe done"):
@@ -114,7 +116,7 @@ async def test_a_connection_that_is_silent_is_given_up(
 
 
 async def test_a_broker_that_lost_elements_is_not_used_any_more(world: World) -> None:
-    """The one who waits and the one who comes later learn it."""
+    """A call that waits and a later call learn it."""
     world.failures = [LogDamaged("came back with less")]
     world.lines[0].close()
     for _ in range(2):

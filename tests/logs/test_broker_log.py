@@ -1,5 +1,5 @@
-"""A log on a broker: what the broker tells, what it loses, what is refused. `check_log` has the
-sentences of the contract.
+"""A log on a broker: its news, its losses, refused calls. `check_log` has the sentences of the
+contract.
 """
 
 from typing import Any
@@ -91,8 +91,8 @@ async def test_an_older_end_changes_nothing() -> None:
 async def test_a_lost_broker_ends_what_waits_and_the_log_works_again(
     nursery: trio.Nursery,
 ) -> None:
-    """A stream that waits fails with the text of the broker. What is called later goes to the
-    broker, which may be back.
+    """A stream that waits fails with the text of the broker. A later call goes to the broker, which
+    may be back.
     """
     shelf = Shelf()
     errors: list[str] = []
@@ -197,7 +197,7 @@ def test_what_a_broker_log_refuses_is_named_at_the_call() -> None:
 
 
 async def test_another_run_of_trio_cannot_use_an_open_log() -> None:
-    """What it waits for is woken in the run that has opened the log."""
+    """The tasks that wait for it are woken in the run that has opened the log."""
     async with BrokerLog(Shelf()) as log:
         with pytest.raises(UsageError, match="was opened in another run of trio"):
             await trio.to_thread.run_sync(trio.run, log.append, [b"a"])

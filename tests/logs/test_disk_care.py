@@ -1,4 +1,4 @@
-"""What a log does between commits: it joins small groups, and gives unused pages back."""
+"""The work of a log between commits: it joins small groups, and gives unused pages back."""
 
 import logging
 import shutil

@@ -42,8 +42,8 @@ async def test_all_is_there_after_it_was_opened_again(tmp_path: Path) -> None:
 
 
 async def test_a_lower_retention_counts_when_the_log_is_opened(tmp_path: Path) -> None:
-    """The oldest groups go, and the positions of the others stay. The newest group is kept,
-    whatever its age, until the next one comes.
+    """The oldest groups go, and the positions of the others stay. The newest group is kept at any
+    age, until the next one comes.
     """
     path = tmp_path / "orders.log"
     async with DiskLog(path, retention=PLENTY, clock=lambda: 1_000.0) as log:
@@ -107,7 +107,7 @@ async def test_a_log_is_used_inside_of_its_block_only(tmp_path: Path) -> None:
 
 
 async def test_a_log_is_used_in_the_run_that_has_opened_it(tmp_path: Path) -> None:
-    """A task of another run, in another thread, once waited for ever: the threads of the log wake
+    """A task of another run, in another thread, was once never woken: the threads of the log wake
     tasks of their own run.
     """
     async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:

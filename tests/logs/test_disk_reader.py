@@ -82,7 +82,7 @@ async def test_it_cannot_write(tmp_path: Path) -> None:
 
 
 async def test_the_error_about_a_dropped_position_names_the_ends_of_now(tmp_path: Path) -> None:
-    """Also if the read waited for its turn while elements were appended and dropped."""
+    """The read waited for its turn while elements were appended and dropped."""
     path = tmp_path / "a.log"
     async with DiskLog(path, retention=Retention(max_count=30)) as log:
         await log.append(numbered(0, 10))

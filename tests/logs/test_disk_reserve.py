@@ -84,7 +84,7 @@ async def test_a_log_opens_on_a_full_disk_and_makes_room(disk: Path, way: str) -
 
 
 async def test_an_acknowledgement_makes_room_on_a_full_disk(disk: Path) -> None:
-    """And appends, which get nothing of the reserve, go on in the place of what was dropped."""
+    """Appends, which get nothing of the reserve, go on in the room of the dropped elements."""
     path, retention = disk / "orders.log", Retention(max_bytes=100_000_000, acknowledged=True)
     async with DiskLog(path, retention=retention) as log:
         with pytest.raises(
@@ -161,7 +161,9 @@ def test_the_size_of_a_reserve(tmp_path: Path, retention: Retention, size: int) 
 
 
 def test_a_reserve_leaves_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice its size has to be there. It is looked at again later; what was spent comes back."""
+    """Twice its size has to be there. It is looked at again later; a reserve that was spent comes
+    back.
+    """
     path, free, now = tmp_path / "log", [5 * MIB], [0.0]
     monkeypatch.setattr(_disk_reserve.shutil, "disk_usage", lambda _: SimpleNamespace(free=free[0]))
     monkeypatch.setattr(_disk_reserve.time, "monotonic", lambda: now[0])

@@ -95,7 +95,7 @@ async def test_a_clock_that_goes_back_drops_nothing_early_and_is_reported(
 
 
 async def test_times_in_the_file_never_go_back(tmp_path: Path) -> None:
-    """Of a clock that is set back while the log is open, and while it is closed."""
+    """The clock is set back while the log is open, and while it is closed."""
     clock, path = Clock(), tmp_path / "orders.log"
     for now in (400.0, 300.0):
         async with DiskLog(path, retention=PLENTY, clock=clock) as log:

@@ -1,5 +1,6 @@
-"""What a stream of a log holds: nothing ahead of its demand at first, later as much as it has
-handed over; counted for the peer that reads it, and bounded for all streams of the log.
+"""The elements that a stream of a log holds: none ahead of its demand at first, later as many as it
+has handed over. They are counted for the peer that reads the stream, and bounded for all streams of
+the log.
 """
 
 from collections.abc import AsyncIterator, Hashable, Sequence
@@ -92,7 +93,7 @@ async def test_elements_that_wait_count_for_the_peer_until_its_stream_ends(
         ring = RingLog(retention=LARGE)
         await ring.append([bytes(SIZE)] * 1_000)
         log = disk if kind == "disk" else ring
-        # An operator: it takes each element by itself, so the ring has to read ahead, too.
+        # An operator takes each element by itself, so the ring has to read ahead as well.
         subscriber = ManualSubscriber(within=5.0)
         log.source().map(len).attach(subscriber, Scope(nursery, memory=memory))
         subscriber.request(5)
@@ -125,7 +126,7 @@ async def test_a_read_that_waits_counts_for_the_peer(nursery: trio.Nursery) -> N
 async def test_all_streams_together_hold_a_bounded_number_of_bytes(
     tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one that has read nothing for longest gives back what it holds, and loses nothing."""
+    """The stream that has read nothing for longest gives its elements back, and loses none."""
     monkeypatch.setattr(module, "MOST_AHEAD", 40 * SIZE)
     async with opened(tmp_path) as log:
         subscribers = [attach(log, nursery) for _ in range(5)]

@@ -194,7 +194,7 @@ async def test_a_closed_reader_ends_its_streams(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [None, 0, 20, 31])
 async def test_a_lost_wal_is_told(tmp_path: Path, length: int | None) -> None:
-    """PATH-wal is missing, or shorter than its header. It is left as it is."""
+    """PATH-wal is missing, or shorter than its header. It is not changed."""
     crashed = await crashed_log(tmp_path)
     wal = crashed.with_name(crashed.name + "-wal")
     if length is None:

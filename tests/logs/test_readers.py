@@ -1,5 +1,5 @@
-"""Named readers: the log keeps their positions and what the slowest of them needs; one that holds
-too much is dropped, and learns what it has lost.
+"""Named readers: the log keeps their positions and the elements that the slowest of them needs. A
+reader that holds too much is dropped, and learns what it has lost.
 """
 
 import math
@@ -255,7 +255,9 @@ async def test_a_reader_that_is_added_again_keeps_its_position(open_log: OpenLog
 
 
 async def test_readers_of_a_log_that_drops_its_oldest_elements(open_log: OpenLog) -> None:
-    """They hold nothing: their positions are kept, and what was dropped is told."""
+    """They hold nothing: their positions are kept, and they are told of the elements that were
+    dropped.
+    """
     async with open_log(EVICTS) as log:
         reader = await log.add_reader("nightly")
         await log.append(elements(0, 4))
@@ -461,7 +463,7 @@ def test_the_bounds_of_a_reader() -> None:
 
 
 async def test_readers_are_there_after_a_restart(tmp_path: Path) -> None:
-    """With their positions, and what was dropped; partitions that are added begin at 0."""
+    """Their positions and their losses are kept. Partitions that are added begin at 0."""
     path = tmp_path / "log"
     async with DiskLog(path, retention=KEPT, partitions=["a"]) as log:
         await log.append(elements(0, 30), partition="a")
@@ -518,7 +520,7 @@ async def test_a_commit_that_fails_changes_no_reader(
 
 
 async def test_check_backup_and_salvage_know_readers(tmp_path: Path) -> None:
-    """A reader is never beyond the end of what was salvaged."""
+    """A reader is never beyond the last element that was salvaged."""
     path = tmp_path / "log"
     async with DiskLog(path, retention=KEPT) as log:
         await log.append(elements(0, 30))

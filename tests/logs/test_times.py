@@ -132,7 +132,7 @@ async def test_times_never_go_back(kind: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_time_before_the_oldest_element_leads_to_it(kind: Any, tmp_path: Path) -> None:
-    """Also if the elements of the time were dropped; and to read their times is an error."""
+    """The elements of the time may have been dropped. To read their times is an error."""
     clock = Clock()
     async with opened(kind, tmp_path, clock, FEW) as log:
         for number in range(100):
@@ -154,7 +154,7 @@ async def test_a_time_before_the_oldest_element_leads_to_it(kind: Any, tmp_path:
 def test_the_position_is_that_of_a_search_from_the_begin(
     appends: list[tuple[int, int]], times: list[int]
 ) -> None:
-    """For a log in memory, whatever it has dropped."""
+    """A log in memory may have dropped any number of elements."""
 
     async def scenario() -> None:
         clock = Clock()
@@ -240,7 +240,9 @@ async def test_a_salvaged_log_and_a_backup_keep_the_times(tmp_path: Path) -> Non
 
 
 async def test_many_times_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most so many at once, and at most so many groups are read: the next call goes on."""
+    """A call returns at most `MOST_TIMES`, and reads a bounded number of groups. The next call goes
+    on.
+    """
     for module in (reader_module, ring_module):
         monkeypatch.setattr(module, "MOST_TIMES", 7)
     monkeypatch.setattr(reader_module, "MOST_GROUPS_OF_TIMES", 5)
