@@ -359,7 +359,7 @@ def plugins(session: nox.Session) -> None:
     """The distributions in plugins/: the tests of each, then the templates as installed ones."""
     found = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/*.toml"))
     folders = [folder for folder in found if folder != SPARK]
-    _prepare(session, "asgi", distributions=_editable(folders))
+    _prepare(session, "asgi", "brokers", distributions=_editable(folders))
     for folder in folders:
         # For a few tests the start of the workers takes longer.
         is_long = folder.endswith(("-http", "-websocket")) and not session.posargs
