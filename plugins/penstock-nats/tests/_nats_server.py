@@ -81,6 +81,10 @@ class NatsServer:
         """Let it answer nothing, and keep its connections."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        # A thread on another core may go on for a moment.
+        for stat in Path(f"/proc/{self._process.pid}/task").glob("*/stat"):
+            while stat.read_text().rpartition(")")[2].split()[0] != "T":
+                pass
 
     def go_on(self) -> None:
         """End a stall."""
