@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import penstock
 from penstock.api import LogError, PositionNotRetained, UsageError
-from penstock.logs import BrokerLog, Retention, Spool
+from penstock.logs import Broker, BrokerLog, Retention, Spool
 from penstock.streams import collect, from_iterable, subscribe
 from penstock.testing import check_log
 from tests.logs._shelf import Shelf, open_broker_log
@@ -186,6 +186,17 @@ async def test_a_closed_log_ends_what_waits() -> None:
                     pass
     async with log:  # and it can be opened again
         assert log.latest() == {"0": 0}
+
+
+async def test_a_broker_without_transactions_says_what_its_log_must_refuse() -> None:
+    """The author of the broker reads it, if the log does not refuse them."""
+
+    class Plain(Shelf):
+        publish = Broker.publish
+
+    async with BrokerLog(Plain()) as log:
+        with pytest.raises(UsageError, match=r"give BrokerLog\(refuses=\['transactions'\]\)"):
+            await log.transaction("a").publish()
 
 
 def test_what_a_broker_log_refuses_is_named_at_the_call() -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import trio
 
+from penstock.api import UsageError
 from penstock.logs._log import Written
 
 
@@ -87,7 +88,9 @@ class Broker(ABC):
         one in each; None if the id was published before. A broker whose log refuses transactions
         does not need it.
         """
-        raise NotImplementedError
+        raise UsageError(
+            f"{type(self).__name__} has no publish(): give BrokerLog(refuses=['transactions'])"
+        )
 
     @abstractmethod
     async def read(

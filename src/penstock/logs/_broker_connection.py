@@ -96,7 +96,8 @@ class BrokerConnection(Generic[C]):
                     if trio.current_time() - lost_at >= self._timeout:
                         self._lost(self._reason)
                     await trio.sleep(pause)
-                    pause = min(2 * pause, LONGEST_PAUSE)
+                    # Several attempts fit into the time of a call.
+                    pause = min(2 * pause, LONGEST_PAUSE, self._timeout / 4)
                 else:
                     self._reason = ""
                     self._set(made)
