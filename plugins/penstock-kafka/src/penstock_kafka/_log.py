@@ -88,6 +88,7 @@ class KafkaLog(BrokerLog):
         )
         self._topic = name
         self._key_rule = keys
+        self._has_records = records
         refuses: tuple[Ability, ...] = ("max_count",)
         if not transactions:
             refuses += ("transactions",)
@@ -119,6 +120,11 @@ class KafkaLog(BrokerLog):
         partition_of(key, self.partitions)  # for its checks
         number: int = murmur2(key.encode() if isinstance(key, str) else key) & 0x7FFFFFFF
         return self.partitions[number % len(self.partitions)]
+
+    @property
+    def has_records(self) -> bool:
+        """Its elements are packed records."""
+        return self._has_records
 
     @property
     def fetches(self) -> Fetches:
