@@ -18,7 +18,9 @@ Rules of this file
   call: a publisher that is as slow as it has declared is not endless.
 * A task that is never blocked keeps virtual time from passing, and every check from settling. So it
   is not given all the seconds: if the run loop comes round and round for `_SPINNING_ALARMS` alarms
-  without a signal, a call or a tick of the clock, the check is ended.
+  without a signal, a call or a tick of the clock, and its thread has used `_SPINNING_SECONDS` of a
+  processor meanwhile, the check is ended. Beside ten other programs an honest check uses some
+  hundredths of a second between four alarms, and may well signal nothing in them.
 * Elsewhere a check that still uses the processor, and has used less of it than its seconds, gets
   more time: `_MOST_TIMES` as much in all. A check that uses none ends at once.
 * Alarms need SIGALRM and the main thread.
@@ -43,6 +45,9 @@ _SPINNING_SHARE: Final = 5
 """A look for a task that spins begins after this part of the seconds: one of five."""
 
 _SPINNING_ALARMS: Final = 4
+
+_SPINNING_SECONDS: Final = 0.5
+"""Of a processor: half of what a thread gets between so many alarms if nothing runs beside it."""
 
 _BUSY_SHARE: Final = 0.5
 """A thread that waits for something else uses less of its own time on the processor."""
@@ -85,6 +90,8 @@ class Watchdog:
         self._has_come_round = False
         self._spinning = 0
         """Alarms in a row at which the loop had come round, and nothing had happened."""
+        self._spun = 0.0
+        """Seconds of a processor that the thread has used between these alarms."""
         self._used_by_thread = thread_time()
         self._looked_at = self._own_seconds()
 
@@ -121,9 +128,9 @@ class Watchdog:
 
     def explanation(self) -> str:
         """Return what was seen when the watchdog had expired."""
-        if self._spinning >= _SPINNING_ALARMS:
+        if self._has_spun:
             return (
-                f"a task spins: for {_SPINNING_ALARMS * _AGAIN_SECONDS:g} s it was never blocked, "
+                f"a task spins: for {self._spinning * _AGAIN_SECONDS:g} s it was never blocked, "
                 "and nothing was signalled. A task that has nothing to do must wait, for example "
                 "for an event that request() and cancel() set"
             )
@@ -149,9 +156,10 @@ class Watchdog:
         least = max(_BUSY_SECONDS, _BUSY_SHARE * (own - self._looked_at))
         is_idle = used - self._used_by_thread < least
         if seen != self._seen or is_idle or not self._has_come_round:
-            self._spinning = 0
+            self._spinning, self._spun = 0, 0.0
         else:
             self._spinning += 1
+            self._spun += used - self._used_by_thread
         self._seen, self._has_come_round = seen, False
         self._used_by_thread, self._looked_at = used, own
         # A loop that computes, and does not come round, runs this no more than one that is blocked
@@ -159,7 +167,11 @@ class Watchdog:
         # The alarm may come while the run ends: an exception in that code would break trio.
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(self._come_round)
-        return self._spinning >= _SPINNING_ALARMS
+        return self._has_spun
+
+    @property
+    def _has_spun(self) -> bool:
+        return self._spinning >= _SPINNING_ALARMS and self._spun >= _SPINNING_SECONDS
 
     def _come_round(self) -> None:
         self._has_come_round = True
