@@ -12,7 +12,7 @@ import trio.testing
 import trustme
 from penstock_http import HttpSource
 
-from penstock import ConnectionLost, Limits, remote, subscribe
+from penstock import ConnectionLost, Limits, Rejected, remote, subscribe
 from penstock.api import LimitExceeded, ProtocolError
 from penstock.spi import (
     ByteConnection,
@@ -40,6 +40,9 @@ class HostileServer:
         self.polls = 0
         self.opened = 0
         self.sent = 0
+        self.created = CREATED
+        self.pause = 0.0
+        """Seconds between two parts of an answer."""
         self._answer = answer
         self._nursery = nursery
 
@@ -57,12 +60,13 @@ class HostileServer:
                 while b"\r\n\r\n" in received:
                     head, _, received = received.partition(b"\r\n\r\n")
                     if b"/p/" in head:
-                        await stream.send_all(CREATED)
+                        await stream.send_all(self.created)
                     elif b"/cancel" not in head:
                         number, self.polls = self.polls, self.polls + 1
                         for part in self._answer(number):
                             self.sent += len(part)
                             await stream.send_all(part)
+                            await trio.sleep(self.pause)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             await stream.aclose()
 
@@ -262,6 +266,51 @@ async def test_endless_interim_answers_are_not_read_for_ever(autojump_clock: Clo
 
     async with hostile(answer) as server:
         with pytest.raises(ProtocolError, match="more than 16 interim answers"):
+            await read(server)
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 x\r\nX-Slow: ", chunked() + b"4;extension="])
+async def test_a_head_that_comes_byte_by_byte_is_given_up(
+    head: bytes, autojump_clock: Clock
+) -> None:
+    """Each byte comes in time, and the rest of the head does not."""
+
+    def answer(_: int) -> Iterator[bytes]:
+        yield head
+        for _ in range(10_000):
+            yield b"a"
+
+    async with hostile(answer) as server:
+        server.pause = 5.0
+        with pytest.raises(ConnectionLost, match="not the rest of it within 30 s"):
+            await read(server)
+    assert server.polls <= 8
+    assert trio.current_time() < 300
+
+
+async def test_a_body_that_comes_byte_by_byte_is_read(autojump_clock: Clock) -> None:
+    """Its bytes are no head, and a slow link is no fault."""
+
+    def answer(_: int) -> Iterator[bytes]:
+        element = b"e" * 20
+        yield b"HTTP/1.1 200 x\r\nX-Rsio-Position: 0\r\nContent-Length: %d\r\n\r\n" % len(element)
+        for byte in element:
+            yield bytes([byte])
+
+    async with hostile(answer) as server:
+        server.pause = 5.0
+        registry = build_registry([server], environ={"PENSTOCK_DISABLE_PLUGINS": "http"})
+        async with subscribe("http://site/p/x", registry=registry, demand=1) as stream:
+            assert await anext(stream) == b"e" * 20
+
+
+async def test_a_good_answer_without_a_subscription_says_that_it_is_none(
+    autojump_clock: Clock,
+) -> None:
+    """An ordinary page answers like that: the user has written another URL."""
+    async with hostile(lambda _: iter(())) as server:
+        server.created = b"HTTP/1.1 201 x\r\nContent-Length: 0\r\n\r\n"
+        with pytest.raises(Rejected, match="no publisher over HTTP. Look at the URL"):
             await read(server)
 
 

@@ -12,6 +12,7 @@ Rules of this file:
 * Through a proxy a request names the whole URL; TLS begins behind the answer to CONNECT.
 """
 
+import math
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
@@ -38,6 +39,9 @@ READ_SECONDS: Final = 90.0
 """Seconds without a byte after which an answer counts as lost.
 Servers hold a poll for 25 s, and proxies for 60 s.
 """
+
+PART_SECONDS: Final = 30.0
+"""Seconds from the first bytes of a head, or of the line before a chunk, to its last one."""
 
 MAX_HEAD: Final = 64 << 10
 MAX_INTERIM: Final = 16
@@ -247,6 +251,7 @@ class ClientConnection:
         return bool(data)
 
     async def _next(self) -> object:
+        begun = math.inf  # when the part that the parser waits for began to come
         while True:
             try:
                 event = self._parser.next_event()
@@ -257,13 +262,21 @@ class ClientConnection:
             if event is not h11.NEED_DATA:
                 return event
             data: bytes | bytearray | None = None
+            now = trio.current_time()
             try:
-                with trio.move_on_after(READ_SECONDS) as scope:
+                with trio.CancelScope(deadline=min(now + READ_SECONDS, begun + PART_SECONDS)) as scope:
                     data = await self._connection.receive()
             except _GONE as error:
                 raise ConnectionLost(f"the connection broke inside an answer: {error}") from None
-            if scope.cancelled_caught:
+            if scope.cancelled_caught and begun == math.inf:
                 raise ConnectionLost(f"the server has sent nothing for {READ_SECONDS:g} s")
+            if scope.cancelled_caught:
+                raise ConnectionLost(
+                    f"the server has sent a part of a head, and not the rest of it within "
+                    f"{PART_SECONDS:g} s"
+                )
+            # Bytes of a body are an event, however few they are.
+            begun = min(begun, trio.current_time())
             self._received += len(data or b"")
             self._parser.receive_data(b"" if data is None else bytes(data))
 

@@ -229,6 +229,11 @@ class _Reading:
                 self._idle = _idle(answer.headers.get("x-rsio-idle-timeout"))
                 await self._skip()
                 return
+            if 200 <= answer.status < 300:
+                raise Rejected(
+                    f"{self._publisher} answered a subscribe with HTTP {answer.status}, and without "
+                    "the Location of a subscription: it is no publisher over HTTP. Look at the URL"
+                )
             if answer.status not in {301, 302, 303, 307, 308} or "location" not in answer.headers:
                 raise await self._refusal(answer)
             redirects += 1
@@ -381,9 +386,9 @@ class _Reading:
                     f"the server has sent the coding {printable(coding)!r}, which was not accepted"
                 )
             self._broken = 0
-        except ConnectionLost:
+        except ConnectionLost as lost:
             await self._drop()
-            await self._pause_after_break(has_progress=self._position > before)
+            await self._pause_after_break(lost, has_progress=self._position > before)
             return False
         return True
 
@@ -401,7 +406,7 @@ class _Reading:
         if self._empty > 1:
             await trio.sleep(EMPTY_PAUSE)
 
-    async def _pause_after_break(self, *, has_progress: bool) -> None:
+    async def _pause_after_break(self, lost: ConnectionLost, *, has_progress: bool) -> None:
         """Wait before the next poll, if an answer broke before its first new element. Raises
         ConnectionLost, as `_repeat` does.
         """
@@ -409,7 +414,9 @@ class _Reading:
             self._broken = 0
             return
         if self._broken == len(PAUSES):
-            raise ConnectionLost(f"the answers of {self._origin} break before their first element")
+            raise ConnectionLost(
+                f"the answers of {self._origin} break before their first element: {lost}"
+            ) from lost
         # Without the pause a proxy that cuts each answer would be asked as fast as it can cut.
         await trio.sleep(PAUSES[self._broken])
         self._broken += 1
