@@ -136,7 +136,7 @@ def test_a_call_counts_up_to_what_it_may_take(monkeypatch: pytest.MonkeyPatch) -
         "it computes",
     ],
 )
-def test_only_a_task_that_is_never_blocked_and_does_nothing_is_ended_early(  # noqa: PLR0913  # the parameters of a case
+def test_only_a_task_that_is_never_blocked_and_does_nothing_is_ended_early(
     monkeypatch: pytest.MonkeyPatch,
     *,
     spins: bool,

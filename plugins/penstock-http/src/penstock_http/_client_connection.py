@@ -264,7 +264,9 @@ class ClientConnection:
             data: bytes | bytearray | None = None
             now = trio.current_time()
             try:
-                with trio.CancelScope(deadline=min(now + READ_SECONDS, begun + PART_SECONDS)) as scope:
+                with trio.CancelScope(
+                    deadline=min(now + READ_SECONDS, begun + PART_SECONDS)
+                ) as scope:
                     data = await self._connection.receive()
             except _GONE as error:
                 raise ConnectionLost(f"the connection broke inside an answer: {error}") from None
