@@ -231,8 +231,9 @@ class _Reading:
                 return
             if 200 <= answer.status < 300:
                 raise Rejected(
-                    f"{self._publisher} answered a subscribe with HTTP {answer.status}, and without "
-                    "the Location of a subscription: it is no publisher over HTTP. Look at the URL"
+                    f"{self._publisher} answered a subscribe with HTTP {answer.status}, and "
+                    "without the Location of a subscription: it is no publisher over HTTP. Look at "
+                    "the URL"
                 )
             if answer.status not in {301, 302, 303, 307, 308} or "location" not in answer.headers:
                 raise await self._refusal(answer)
