@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attrs
 
+from campaigns._maven import rsocket_java, run_maven
 from campaigns.interop_rsocket._rows import COMMON, OF_SPRING
 
 HERE = Path(__file__).parent
@@ -89,26 +90,16 @@ def built(*, short: bool) -> Iterator[Peers]:
 
 
 def _java(folder: Path) -> list[str]:
-    shutil.copytree(HERE / "java", folder)
-    _maven(folder, "dependency:copy-dependencies", "-DoutputDirectory=lib")
-    libraries = f"{folder}/lib/*"
-    sources = [str(path) for path in (folder / "Peer.java", *folder.glob("common/*.java"))]
-    subprocess.run(["javac", "-cp", libraries, "-d", str(folder), *sources], check=True)
-    return ["java", "-cp", f"{libraries}:{folder}", "Peer"]
+    folder.mkdir()
+    sources = (HERE / "java/Peer.java", *HERE.glob("java/common/*.java"))
+    return [*rsocket_java(folder, sources), "Peer"]
 
 
 def _spring(folder: Path) -> list[str]:
     shutil.copytree(HERE / "spring", folder)
     shutil.copytree(HERE / "java/common", folder / "src/main/java/common")
-    _maven(folder, "compile", "dependency:copy-dependencies", "-DoutputDirectory=lib")
+    run_maven(folder, "compile", "dependency:copy-dependencies", "-DoutputDirectory=lib")
     return ["java", "-cp", f"{folder}/target/classes:{folder}/lib/*", "peer.SpringPeer"]
-
-
-def _maven(folder: Path, *goals: str) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        sys.exit("mvn is not on the PATH: install Maven and Java 17")
-    subprocess.run([maven, "-q", "-B", *goals], cwd=folder, check=True)
 
 
 def _script(source: str, folder: Path) -> str:

@@ -8,7 +8,6 @@ publisher, or if penstock-tck misses a fault.
 """
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -17,6 +16,7 @@ from xml.etree import ElementTree as ET
 
 from penstock_tck import run_checks
 
+from campaigns._maven import run_maven
 from tck.tests._other_forms import FORMS
 from tck.tests._other_forms_verified import HONEST, NOT_IN, verification
 
@@ -37,15 +37,12 @@ THERE = (
 
 def run_there() -> tuple[Counter[str], Counter[str]]:
     """Run the JVM's kit. Return how many checks ran, and how many failed, by the class."""
-    maven = shutil.which("mvn")
-    if maven is None:
-        sys.exit("mvn is not on the PATH: install Maven and Java 17")
     ran: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "jvm"
         shutil.copytree(HERE, folder)
-        subprocess.run([maven, "-q", "-B", "test"], cwd=folder, check=True, capture_output=True)
+        run_maven(folder, "test", shows=False)
         for report in (folder / "target/surefire-reports").glob("TEST-*.xml"):
             for case in ET.parse(report).getroot().iter("testcase"):
                 kind = case.get("classname", "").removeprefix("kit.").removesuffix("Test")

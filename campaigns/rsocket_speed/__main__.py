@@ -12,7 +12,6 @@ through one stream between two sessions without a network. ``--short`` has fewer
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,10 +23,10 @@ from typing import Final
 
 import attrs
 
+from campaigns._maven import rsocket_java
 from campaigns.rsocket_speed._endless import count_through
 
 HERE: Final = Path(__file__).parent
-POM: Final = HERE.parent / "interop_rsocket/java/pom.xml"
 TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
 WARM: Final = {"rsocket-java": 12}
 """Rounds that are thrown away; one for all others."""
@@ -159,16 +158,8 @@ def java_side(*, wanted: bool) -> Iterator[list[str]]:
     if not wanted:
         yield []
         return
-    maven = shutil.which("mvn")
-    if maven is None:
-        sys.exit("mvn is not on the PATH: install Maven and Java 17")
     with tempfile.TemporaryDirectory() as name:
-        shutil.copy(POM, name)
-        copy = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
-        subprocess.run(copy, cwd=name, check=True)
-        source = str(HERE / "Side.java")
-        subprocess.run(["javac", "-cp", f"{name}/lib/*", "-d", name, source], check=True)
-        yield ["java", "-cp", f"{name}/lib/*:{name}", "Side"]
+        yield [*rsocket_java(Path(name), [HERE / "Side.java"]), "Side"]
 
 
 def run(*, short: bool, by_processor: bool) -> int:

@@ -28,10 +28,10 @@ from penstock_tck.wire import (
     check_target,
 )
 
+from campaigns._maven import RSOCKET_POM, rsocket_java
 from penstock.spi import parse_url
 
 HERE = Path(__file__).parent
-POM = HERE.parent / "interop_rsocket/java/pom.xml"
 WITH_LEASES = ("lease-granted", "lease-exceeded")
 """The requirements that rsocket-java is asked for once more, with leases."""
 MARKS = {Verdict.PASS: "ok", Verdict.FAIL: "fails", Verdict.NOT_SUPPORTED: "–"}
@@ -146,18 +146,10 @@ def commands(*, short: bool) -> Iterator[tuple[Commands, Commands]]:
     if short:
         yield servers, clients
         return
-    maven = shutil.which("mvn")
-    if maven is None:
-        sys.exit("mvn is not on the PATH: install Maven and Java 17")
     with tempfile.TemporaryDirectory() as name:
-        shutil.copy(POM, name)
-        copy = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
-        subprocess.run(copy, cwd=name, check=True)
-        libraries = f"{name}/lib/*"
-        sources = [str(HERE / file) for file in ("Checked.java", "CheckedClient.java")]
-        sources.append(str(POM.parent / "common/Routed.java"))
-        subprocess.run(["javac", "-cp", libraries, "-d", name, *sources], check=True)
-        java = ["java", "-cp", f"{libraries}:{name}"]
+        sources = [HERE / file for file in ("Checked.java", "CheckedClient.java")]
+        sources.append(RSOCKET_POM.with_name("common") / "Routed.java")
+        java = rsocket_java(Path(name), sources)
         servers["rsocket-java"] = [*java, "Checked"]
         servers["rsocket-java, leases"] = [*java, "Checked", "leases"]
         clients["rsocket-java"] = [*java, "CheckedClient"]
