@@ -6,11 +6,8 @@ processes. Prints a table of ratios.
 The status is 1 if a ratio misses its bar. pytest does not run this file: it judges time.
 """
 
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from statistics import median
 from time import perf_counter
 from typing import Final
 
@@ -18,13 +15,20 @@ import trio
 import trio_websocket
 
 import penstock
+from campaigns._beside_tcp import (
+    measure_elements,
+    measure_questions,
+    rounds,
+    service,
+    serving_process,
+    title_of,
+)
 
 SIZES: Final = {64: 300_000, 4096: 40_000, 65_536: 6_000}
 """Bytes of an element, and how many elements of penstock are measured."""
 
 BASELINE_COUNTS: Final = {64: 30_000, 4096: 20_000, 65_536: 3_000}
 QUESTIONS: Final = 4_000
-ROUNDS: Final = 5
 BARS: Final = {
     "64 B, ws to trio-websocket": 10.0,
     "64 B, ws to tcp": 0.4,
@@ -33,20 +37,6 @@ BARS: Final = {
 }
 MOST_PER_QUESTION: Final = 3.0
 """A question over ws takes at most this many times as long as over tcp."""
-
-service = penstock.Service()
-
-
-@service.publisher("elements/{size}")
-async def elements(size: int) -> AsyncIterator[bytes]:
-    element = bytes(size)
-    while True:
-        yield element
-
-
-@service.request("echo")
-async def echo(payload: bytes) -> bytes:
-    return payload
 
 
 async def serve() -> None:
@@ -75,20 +65,6 @@ async def serve() -> None:
         await trio.sleep_forever()
 
 
-async def measure_elements(address: str, size: int) -> float:
-    """Return elements per second."""
-    count = SIZES[size]
-    async with (
-        penstock.connect(address) as peer,
-        peer.subscribe(f"elements/{size}", demand=1024) as stream,
-    ):
-        await anext(stream)
-        began = perf_counter()
-        for _ in range(count):
-            await anext(stream)
-        return count / (perf_counter() - began)
-
-
 def _open(port: int) -> AbstractAsyncContextManager[trio_websocket.WebSocketConnection]:
     # With its default buffer of 4 KiB it takes 3.7 times as long for 64 KiB.
     return trio_websocket.open_websocket(
@@ -111,32 +87,14 @@ async def measure_baseline(port: int, size: int) -> float:
     return count / took
 
 
-async def measure_questions(address: str) -> float:
-    """Return questions per second, one at a time."""
-    async with penstock.connect(address) as peer:
-        await peer.request("echo", b"?" * 64)
-        began = perf_counter()
-        for _ in range(QUESTIONS):
-            await peer.request("echo", b"?" * 64)
-        return QUESTIONS / (perf_counter() - began)
-
-
-async def rounds(*measures: Callable[[], Awaitable[float]]) -> list[float]:
-    """Return the median of each measure;
-    they take turns, so that all of them meet the same machine.
-    """
-    results = [[await measure() for measure in measures] for _ in range(ROUNDS)]
-    return [median(column) for column in zip(*results, strict=True)]
-
-
 async def compare(tcp: str, ws: str, port: int) -> bool:
     """Print the table, and return whether all bars are met."""
     met = True
     for size in SIZES:
-        title = f"{size} B" if size < 1024 else f"{size >> 10} KiB"
+        title = title_of(size)
         over_tcp, over_ws, baseline = await rounds(
-            lambda size=size: measure_elements(tcp, size),
-            lambda size=size: measure_elements(ws, size),
+            lambda size=size: measure_elements(tcp, size, SIZES[size]),
+            lambda size=size: measure_elements(ws, size, SIZES[size]),
             lambda size=size: measure_baseline(port, size),
         )
         sys.stdout.write(
@@ -152,7 +110,9 @@ async def compare(tcp: str, ws: str, port: int) -> bool:
             sys.stdout.write(
                 f"         {name}: {ratio:.2f}{f' (at least {bar:g})' if bar else ''}\n"
             )
-    over_tcp, over_ws = await rounds(lambda: measure_questions(tcp), lambda: measure_questions(ws))
+    over_tcp, over_ws = await rounds(
+        lambda: measure_questions(tcp, QUESTIONS), lambda: measure_questions(ws, QUESTIONS)
+    )
     ratio = over_tcp / over_ws
     sys.stdout.write(f"question: tcp {1e6 / over_tcp:.0f} us   ws {1e6 / over_ws:.0f} us   ")
     sys.stdout.write(f"ratio {ratio:.2f} (at most {MOST_PER_QUESTION:g})\n")
@@ -164,15 +124,8 @@ def main() -> int:
     if sys.argv[1:] == ["serve"]:
         trio.run(serve)
         return 0
-    with subprocess.Popen(
-        [sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            tcp, ws, port = server.stdout.readline().split()
-            return 0 if trio.run(compare, tcp, ws, int(port)) else 1
-        finally:
-            server.kill()
+    with serving_process("ws_speed") as (tcp, ws, port):
+        return 0 if trio.run(compare, tcp, ws, int(port)) else 1
 
 
 if __name__ == "__main__":
