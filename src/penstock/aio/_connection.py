@@ -23,6 +23,7 @@ from penstock.client import Endpoint, EndpointSettings, Then
 from penstock.reader import TURN_SECONDS
 from penstock.session import SendingStream
 from penstock.spi import (
+    LiveStream,
     PeerIdentity,
     PeerStatistics,
     certificate_of,
@@ -152,6 +153,12 @@ class AsyncioConnection(asyncio.Protocol):
     def statistics(self) -> PeerStatistics:
         """Return the counts of the connection, and the bytes that it holds now."""
         return self.endpoint.statistics(
+            self._loop.time(), unsent=self._transport.get_write_buffer_size()
+        )
+
+    def streams(self) -> list[LiveStream]:
+        """Return a record for each stream and request that is open now."""
+        return self.endpoint.streams(
             self._loop.time(), unsent=self._transport.get_write_buffer_size()
         )
 

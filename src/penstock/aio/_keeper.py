@@ -24,7 +24,7 @@ from penstock.client import (
     TryAfter,
 )
 from penstock.session import own_copy
-from penstock.spi import PeerStatistics
+from penstock.spi import LiveStream, PeerStatistics
 
 
 class OpenedConnection(Protocol):
@@ -52,6 +52,9 @@ class OpenedConnection(Protocol):
 
     def statistics(self) -> PeerStatistics:
         """Return the counts of the connection, and the bytes that it holds now."""
+
+    def streams(self) -> list[LiveStream]:
+        """Return a record for each stream and request that is open now."""
 
     async def leave(self) -> None:
         """Say goodbye, close, and end all publishers."""

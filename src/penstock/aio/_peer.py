@@ -22,7 +22,7 @@ from penstock.client import (
     stream_opening,
 )
 from penstock.reader import DEFAULT_DEMAND
-from penstock.spi import PeerStatistics
+from penstock.spi import LiveStream, PeerStatistics
 
 T = TypeVar("T")
 
@@ -37,6 +37,12 @@ class Peer(ClientPeer):
         reconnect they are those of the last connection.
         """
         return self._keeper.connection.statistics()
+
+    def streams(self) -> list[LiveStream]:
+        """Return a record for each stream and request of the connection that is open now, in both
+        directions: what it has moved, what waits, and what for.
+        """
+        return self._keeper.connection.streams()
 
     async def wait_accepted(self) -> None:
         """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not."""

@@ -91,6 +91,11 @@ from penstock.api._optional_methods import (
     split_packed as split_packed,
     takes_runs_of as takes_runs_of,
 )
+from penstock.api._pipe_part import (
+    PipePart as PipePart,
+    lowest_subscriber as lowest_subscriber,
+    pipe_parts as pipe_parts,
+)
 from penstock.api._positions import (
     HasPositions as HasPositions,
     PositionedName as PositionedName,

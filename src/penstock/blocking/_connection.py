@@ -16,7 +16,7 @@ from typing import ParamSpec, TypeVar
 from penstock.api import PenstockError
 from penstock.blocking._wire import Awaited, Wire, open_wire, wait_for_one
 from penstock.client import Endpoint, EndpointSettings, late
-from penstock.spi import PeerStatistics
+from penstock.spi import LiveStream, PeerStatistics
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -83,6 +83,10 @@ class BlockingConnection:
     def statistics(self) -> PeerStatistics:
         """Return the counts of the connection, and the bytes that it holds now."""
         return self.endpoint.statistics(monotonic(), unsent=len(self._unsent))
+
+    def streams(self) -> list[LiveStream]:
+        """Return a record for each stream and request that is open now."""
+        return self.endpoint.streams(monotonic(), unsent=len(self._unsent))
 
     def leave(self) -> None:
         """Say goodbye, wait for the answer as long as `Limits.goodbye_timeout` allows,

@@ -30,7 +30,7 @@ from penstock.client import (
     stream_opening,
 )
 from penstock.reader import DEFAULT_DEMAND
-from penstock.spi import PeerStatistics
+from penstock.spi import LiveStream, PeerStatistics
 
 T = TypeVar("T")
 
@@ -51,6 +51,13 @@ class Peer(ClientPeer):
         """
         with self._keeper.guard:
             return self._keeper.connection.statistics()
+
+    def streams(self) -> list[LiveStream]:
+        """Return a record for each stream and request of the connection that is open now, in both
+        directions: what it has moved, what waits, and what for.
+        """
+        with self._keeper.guard:
+            return self._keeper.connection.streams()
 
     # --- waiting
 

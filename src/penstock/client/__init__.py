@@ -33,6 +33,7 @@ from penstock.client._extensions_for import (
     if_used,
 )
 from penstock.client._failures import late, not_made, raise_refusal, was_moved
+from penstock.client._live_streams import LONGEST_NAME, OpenStream, SessionStreams, read_pipe
 from penstock.client._opening import (
     RequestOpening,
     StreamOpening,
@@ -79,6 +80,7 @@ from penstock.client._unknown_options import NoOptions, refuse_unknown
 
 __all__ = [
     "BURST",
+    "LONGEST_NAME",
     "LOOK_SECONDS",
     "NOW",
     "TRANSPORTS",
@@ -97,6 +99,7 @@ __all__ = [
     "GiveUp",
     "NegotiableExtensions",
     "NoOptions",
+    "OpenStream",
     "PeerEndpoint",
     "Published",
     "Reconnector",
@@ -104,6 +107,7 @@ __all__ = [
     "RequestOpening",
     "RunOptions",
     "SerializerOrName",
+    "SessionStreams",
     "StreamOpening",
     "StreamOptions",
     "StreamPlace",
@@ -137,6 +141,7 @@ __all__ = [
     "position_question",
     "protocols_of",
     "raise_refusal",
+    "read_pipe",
     "refuse_unknown",
     "registry_of",
     "report",

@@ -22,6 +22,7 @@ from typing import Any, Final
 from penstock.api import ByteWindow, ConnectionLost, PenstockError, Role, Subscriber
 from penstock.client._delegate import ClientDelegate
 from penstock.client._failures import not_made
+from penstock.client._live_streams import SessionStreams
 from penstock.client._outcomes import AwaitWith, Outcomes, Then
 from penstock.client._published import PublishedIterator, name_of
 from penstock.client._reports import report
@@ -35,7 +36,7 @@ from penstock.session import (
     SessionCounts,
     own_copy,
 )
-from penstock.spi import PeerIdentity, PeerStatistics, direction_statistics
+from penstock.spi import LiveStream, PeerIdentity, PeerStatistics, direction_statistics
 
 LINGER_BYTES: Final = 1 << 20
 """Bytes that are still read after this side's goodbye. Elements that were asked for may be under
@@ -97,6 +98,7 @@ class Endpoint(ClientDelegate):
             self.session.outbox.wake = self._wake_owner
             self.session.streams.use.publishes = lambda: bool(settings.publishers)
             self._counts = SessionCounts(self.session)
+            self._streams: SessionStreams | None = None  # made with the first look
             self.session.channel.deadlines.on_earlier = self._hasten_owner
             self.session.start(now)
         # Our own errors say who must act already.
@@ -168,6 +170,24 @@ class Endpoint(ClientDelegate):
             received_bytes=session.received_bytes,
             buffered_bytes=0 if self._is_released else session.held() + unsent,
         )
+
+    def streams(self, now: float, *, unsent: int) -> list[LiveStream]:
+        """Return a record for each stream and request that is open; `unsent` bytes were taken and
+        wait in the transport.
+        """
+        if self._is_released or self.opened_at is None:
+            return []
+        if self._streams is None:
+            self._streams = SessionStreams(self.session)
+        opened = self._streams.take(
+            now,
+            number=0,
+            peer=self.identity,
+            local="",
+            transport=self.settings.url.transport,
+            in_flight=unsent,
+        )
+        return [each.record() for each in opened]
 
     # --- for the owner: bytes and time
 

@@ -78,6 +78,14 @@ class PulledIterator(Generic[T]):
         # so it is not cancelled but closed.
         return bool(getattr(self._iterator, "ag_running", False))
 
+    @property
+    def place(self) -> tuple[int | None, int | None]:
+        """The position of the next element and what follows it in a log; None for other
+        iterators.
+        """
+        place: tuple[int | None, int | None] = getattr(self._iterator, "place", (None, None))
+        return place
+
     async def throw_cancellation(self, cancelled: trio.Cancelled, own_scope: trio.CancelScope) -> T:
         """Throw `cancelled` into the iterator if it began inside it, and return the element that it
         yields in answer; else raise it.

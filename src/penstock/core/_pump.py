@@ -34,6 +34,7 @@ from penstock.api import (
     BatchingSubscriber,
     BytesList,
     ConvertingSubscriber,
+    PipePart,
     PublisherStopped,
     SharedBatch,
     Subscriber,
@@ -307,6 +308,14 @@ class Pump(Subscription, Generic[T]):
         subscriber, self._subscriber = self._subscriber, None
         self._budget = self._demand = 0
         return subscriber
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe: the label, the task, and the place in a
+        log.
+        """
+        iterator = self._iterator
+        position, lag = iterator.place
+        return PipePart(iterator.label, task=self._task, position=position, lag=lag)
 
     # --- the task
 

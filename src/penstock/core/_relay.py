@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from penstock.api import (
     BatchingSubscriber,
+    PipePart,
     Subscriber,
     Subscription,
     held_of,
@@ -174,6 +175,17 @@ class Relay(Subscriber[T], Subscription, Generic[T]):
         self._detach()
         if upstream is not None:
             upstream.cancel()
+
+    # --- for those who look at the pipe
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe: a relay only passes signals on."""
+        return PipePart("", upstream=(self._upstream,))
+
+    @property
+    def subscriber_below(self) -> object:
+        """The next subscriber, for those who look at the pipe."""
+        return self._subscriber
 
     # --- for subclasses
 

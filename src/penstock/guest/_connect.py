@@ -33,11 +33,13 @@ from penstock.runtime import (
     OpenConnection,
     connectable,
     is_quiet,
+    joined,
     statistics_of,
 )
 from penstock.runtime import Peer as TrioPeer
 from penstock.session import Session, ignore, own_copy
 from penstock.spi import (
+    LiveStream,
     PeerIdentity,
     PeerStatistics,
     Url,
@@ -130,6 +132,11 @@ class GuestConnection:
         endpoint = self.endpoint
         # When it is over, trio may have ended, and its clock with it.
         return endpoint.last_statistics or statistics_of(endpoint.task)
+
+    def streams(self) -> list[LiveStream]:
+        """Return a record for each stream and request that is open now."""
+        endpoint = self.endpoint
+        return [] if endpoint.is_over else joined(tuple(endpoint.task.open_streams()))
 
 
 class DialledConnection(GuestConnection):

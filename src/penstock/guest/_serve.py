@@ -16,7 +16,7 @@ from penstock.guest._service import Service
 from penstock.recording import Recorder
 from penstock.runtime import Server as TrioServer
 from penstock.runtime import serve as serve_in_trio
-from penstock.spi import Registry, ServerStatistics, TransportOptions, Url
+from penstock.spi import LiveStream, Registry, ServerStatistics, TransportOptions, Url
 
 
 def serve(  # noqa: PLR0913  # the options of `penstock.serve`
@@ -30,6 +30,7 @@ def serve(  # noqa: PLR0913  # the options of `penstock.serve`
     record: Recorder | str | PathLike[str] | None = None,
     resume: bool = False,
     insecure: bool = False,
+    inspect: bool = False,
     on_violation: Report = log_violation,
     **unknown: Unpack[NoOptions],
 ) -> AbstractAsyncContextManager["Server"]:
@@ -60,6 +61,7 @@ def serve(  # noqa: PLR0913  # the options of `penstock.serve`
         record=record,
         resume=resume,
         insecure=insecure,
+        inspect=inspect,
         on_violation=on_violation,
         **unknown,
     )
@@ -100,6 +102,13 @@ class Server:
         """
         self._run.check_caller("Server.statistics()")
         return self._server.statistics()
+
+    def streams(self) -> list[LiveStream]:
+        """Return a record for each stream and request that is open now, as
+        `penstock.Server.streams` does.
+        """
+        self._run.check_caller("Server.streams()")
+        return self._server.streams()
 
     def waits_for(self) -> dict[str, int]:
         """Return the streams that clients read now:

@@ -581,6 +581,10 @@ class LogBase(Log):
         """Do as `ReadLog` says: here all elements are waited for."""
         return ()
 
+    def end_of(self, index: int) -> int | None:
+        """Do as `ReadLog` says."""
+        return self._states[index].latest
+
     def place_of(self, reader: str, index: int) -> int:
         """Return the position where a reader goes on. Raises PositionNotRetained if the log lacks
         elements that it has not acknowledged.

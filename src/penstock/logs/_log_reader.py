@@ -52,6 +52,9 @@ class ReadLog(Protocol):
         waited for.
         """
 
+    def end_of(self, index: int) -> int | None:
+        """Return the position after the last element of a partition that this process knows of."""
+
 
 class ReadyElements:
     """The readers of one log that hold elements ready, and how many bytes each of them."""
@@ -157,6 +160,12 @@ class LogReader(AsyncIterator[bytes]):
         if self._begin >= len(self._elements):
             self.give_back()
         return element
+
+    @property
+    def place(self) -> tuple[int, int | None]:
+        """The position of the next element, and how many the log has from there on."""
+        end = self._log.end_of(self._index)
+        return self._position, None if end is None else max(0, end - self._position)
 
     async def aclose(self) -> None:
         """Drop the elements that wait here."""

@@ -155,7 +155,13 @@ class StreamBuffer(Subscriber[T]):
         "_turn_ends",
         "_unrenewed",
         "_window",
+        "opener",
     )
+
+    opener: Any
+    """The task that has opened the stream, for those who look at it. Not set if none did, and None
+    after the block.
+    """
 
     def __init__(self, *, demand: int = DEFAULT_DEMAND, prefetch: int | None = None) -> None:
         """`prefetch` is how many of the `demand` are requested before the reader asks for an
@@ -433,6 +439,16 @@ class StreamBuffer(Subscriber[T]):
             len(element) if isinstance(element, bytes | str) else getsizeof(element)
             for element in waiting
         )
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a task waits for an element now."""
+        return self._reader is not None
+
+    @property
+    def subscription(self) -> Subscription | None:
+        """The subscription, for those who look at the pipe; None before it and after the end."""
+        return self._subscription
 
     def statistics(self) -> StreamStatistics:
         """Return the state, the counts, and whether the stream is starved of demand."""

@@ -21,9 +21,11 @@ from penstock.runtime.connection import (
     RemoteStream,
     connection_of,
     is_quiet,
+    joined,
     statistics_of,
 )
 from penstock.runtime.server import (
+    DEMAND_MAP,
     AcceptFailures,
     Admission,
     AttemptsShare,
@@ -35,7 +37,9 @@ from penstock.runtime.server import (
     StopSignals,
     describe_streams,
     files_allowed,
+    inspect,
     is_out_of_files,
+    pipe_tree,
     raise_open_files,
     run,
     serve,
@@ -53,6 +57,7 @@ from penstock.runtime.service import (
 )
 
 __all__ = [
+    "DEMAND_MAP",
     "DESCRIPTION",
     "AcceptFailures",
     "Admission",
@@ -77,8 +82,11 @@ __all__ = [
     "connection_of",
     "describe_streams",
     "files_allowed",
+    "inspect",
     "is_out_of_files",
     "is_quiet",
+    "joined",
+    "pipe_tree",
     "position_at",
     "raise_open_files",
     "receive",

@@ -72,7 +72,13 @@ from penstock.session._resume import (
 from penstock.session._retained_bytes import RetainedBytes
 from penstock.session._sending_stream import SendingStream, WhenOver, longest_beside
 from penstock.session._session import CUT, CUT_EARLY, Session
-from penstock.session._session_counts import SessionCounts
+from penstock.session._session_counts import (
+    OldestStream,
+    SessionCounts,
+    StreamLook,
+    look_at_receiving,
+    look_at_sending,
+)
 from penstock.session._states import ConnectionState, ReceivingState, SendingEvent, SendingState
 from penstock.session._stream_tables import SessionDelegate, StreamTables, size_of_request
 
@@ -118,6 +124,7 @@ __all__ = [
     "ExtensionHost",
     "Fault",
     "IntroductionHandshake",
+    "OldestStream",
     "OptionalDialect",
     "Outbox",
     "OutgoingData",
@@ -134,6 +141,7 @@ __all__ = [
     "Session",
     "SessionCounts",
     "SessionDelegate",
+    "StreamLook",
     "StreamTables",
     "Takeover",
     "TokenBucket",
@@ -149,6 +157,8 @@ __all__ = [
     "ignore",
     "longest_beside",
     "longest_data",
+    "look_at_receiving",
+    "look_at_sending",
     "no_room_refusal",
     "own_copy",
     "pass_by",

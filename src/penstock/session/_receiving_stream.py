@@ -17,6 +17,7 @@ from penstock.api import (
     ByteWindow,
     ConnectionLost,
     LimitExceeded,
+    PipePart,
     ProtocolError,
     Subscriber,
     Subscription,
@@ -71,6 +72,7 @@ class ReceivingStream(Subscription):
         "id",
         "outstanding",
         "state",
+        "target",
     )
 
     def __init__(
@@ -88,6 +90,8 @@ class ReceivingStream(Subscription):
         The decoder also looks at it.
         """
         self.outstanding: int = demand
+        self.target: Any = None
+        """What the peer was asked for, once it was: a name, or a request for one value."""
         self._channel = channel
         # None once the subscriber must get no more signals:
         # the reference is dropped with the end (rule 3.13).
@@ -356,6 +360,24 @@ class ReceivingStream(Subscription):
         self.fail_contract(
             "", error=LimitExceeded(f"{what}; {advice}", limit="unread_bytes", value=most)
         )
+
+    # --- for those who look at the pipe
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe."""
+        return PipePart("stream of the peer")
+
+    @property
+    def subscriber_below(self) -> object:
+        """The subscriber, for those who look at the pipe."""
+        # The wait for one value is stream and subscriber in one.
+        subscriber: object = self._subscriber
+        return None if subscriber is self else subscriber
+
+    @property
+    def channel(self) -> Channel:
+        """The connection that the stream belongs to."""
+        return self._channel
 
     # --- facts
 

@@ -576,6 +576,11 @@ class SendingStream(Subscriber[bytes]):
     # --- facts
 
     @property
+    def upstream(self) -> Subscription | None:
+        """The subscription to the publisher, for those who look at the pipe."""
+        return self._upstream
+
+    @property
     def is_idle(self) -> bool:
         """Nothing is requested, and no element is on its way."""
         fixed = self._fixed

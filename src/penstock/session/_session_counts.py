@@ -39,6 +39,11 @@ class OldestStream:
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}  # bounded by the open streams: each look makes it anew
 
+    def seconds(self, stream_id: int, now: float) -> float:
+        """Return for how long a stream has not moved, as the last look has seen it."""
+        known = self._seen.get(stream_id)
+        return 0.0 if known is None else now - known[3]
+
     def look(
         self, now: float, streams: Iterable[StreamLook]
     ) -> tuple[tuple[StreamLook, float] | None, tuple[StreamLook, float] | None]:
@@ -103,7 +108,7 @@ class SessionCounts:
     def sending(self, now: float) -> DirectionCounts:
         """Return the counts of the streams that this side publishes."""
         serving, requests = self._session.streams.serving, self._session.channel.budgets.requests
-        looks = [_look_at_sending(stream) for stream in serving.values()]
+        looks = [look_at_sending(stream) for stream in serving.values()]
         without_demand, without_elements = self._sending.look(now, looks)
         # An element that was requested and is not outstanding has come:
         # so none is counted by itself.
@@ -125,11 +130,7 @@ class SessionCounts:
         opened = [
             stream for stream in streams.opened.values() if isinstance(stream, ReceivingStream)
         ]
-        # Elements lower the demand that is left, and requests raise it:
-        # a stream moves if this number changes.
-        looks = [
-            StreamLook(stream.id, stream.outstanding, stream.outstanding, None) for stream in opened
-        ]
+        looks = [look_at_receiving(stream) for stream in opened]
         without_demand, without_elements = self._receiving.look(now, looks)
         return DirectionCounts(
             streams=len(looks),
@@ -142,7 +143,15 @@ class SessionCounts:
         )
 
 
-def _look_at_sending(stream: SendingStream) -> StreamLook:
+def look_at_receiving(stream: ReceivingStream) -> StreamLook:
+    """Look at a stream that this side has subscribed to."""
+    # Elements lower the demand that is left, and requests raise it:
+    # a stream moves if this number changes.
+    return StreamLook(stream.id, stream.outstanding, stream.outstanding, None)
+
+
+def look_at_sending(stream: SendingStream) -> StreamLook:
+    """Look at a stream that this side publishes."""
     outstanding, run = stream.outstanding, stream.run
     # Demand without bound stays so, also while a part of it is requested from the publisher.
     demand = min(UNBOUNDED, stream.available + outstanding)

@@ -297,7 +297,7 @@ class StreamTables:
         else:
             # As `_open` does, in fewer calls. The caller has looked for room, so the bound on what
             # waits need not be looked at.
-            stream.state = _ASKED
+            stream.state, stream.target = _ASKED, target
             self.use.asked += 1
             self.opened[stream_id] = stream
             message = dialect.subscribe(stream_id, target, 1)
@@ -593,6 +593,8 @@ class StreamTables:
             stream.receive_error(self._closing_error())
             return
         stream.state = RECEIVING_MOVES[stream.state, _EVENT_SUBSCRIBED]
+        # The data of a request is not kept: its stream may live for long.
+        stream.target = target if isinstance(target, str) else getattr(target, "name", None)
         self.opened[stream.id] = stream
         self.use.asked += 1
         self._channel.send(self._channel.dialect.subscribe(stream.id, target, stream.outstanding))

@@ -31,6 +31,7 @@ from penstock.spi._events import (
 from penstock.spi._factory import Factory
 from penstock.spi._fields import decode_credentials, encode_credentials
 from penstock.spi._hookspecs import hookimpl
+from penstock.spi._live_streams import LiveStream, StreamPart, WaitsFor
 from penstock.spi._offered_commands import OfferedCommand, OfferedCommands, find_commands
 from penstock.spi._options import TransportOptions
 from penstock.spi._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
@@ -69,6 +70,7 @@ from penstock.spi._elements import (
     load_elements as load_elements,
 )
 from penstock.spi._json_schema import json_schema_of as json_schema_of
+from penstock.spi._live_streams import Standing as Standing, waits_for as waits_for
 from penstock.spi._payloads import (
     encode_payload as encode_payload,
     load_answer as load_answer,
@@ -144,6 +146,7 @@ __all__ = [
     "GivenListeners",
     "HostedSubscription",
     "Listener",
+    "LiveStream",
     "MessageConnection",
     "OfferedCommand",
     "OfferedCommands",
@@ -169,6 +172,7 @@ __all__ = [
     "StalledStream",
     "StreamEnded",
     "StreamOpened",
+    "StreamPart",
     "Tls",
     "TlsConnection",
     "Transport",
@@ -178,6 +182,7 @@ __all__ = [
     "UnixCredentials",
     "Url",
     "UrlSource",
+    "WaitsFor",
     "WorkerGroup",
     "WrongElementType",
     "bare_type",

@@ -27,6 +27,7 @@ import trio
 from penstock.api import UsageError
 from penstock.spi._options import TransportOptions
 from penstock.spi._peer_identity import ConnectionFacts, PeerIdentity
+from penstock.spi._socket_options import tcp_identity
 from penstock.spi._url import Url
 
 Bytes = bytes | bytearray | memoryview
@@ -126,6 +127,13 @@ class Connection(ABC):
         """
         return None
 
+    @property
+    def local_address(self) -> str:
+        """The address of this side, in the words in which `PeerIdentity.address` tells it to the
+        other side; empty if it is not known. Asked only when somebody looks at the streams.
+        """
+        return ""
+
     # The next three are for transports that have messages of their own, such as WebSocket.
     # Not abstract: most transports have no messages.
 
@@ -199,6 +207,21 @@ class ByteConnection(Connection):
     async def abort(self) -> None:
         with suppress(trio.BrokenResourceError):
             await trio.aclose_forcefully(self.stream)
+
+    @property
+    def local_address(self) -> str:
+        stream: object = self.stream
+        # Under TLS, and under a proxy's part of a stream.
+        while (below := getattr(stream, "transport_stream", None)) is not None:
+            stream = below
+        if not isinstance(stream, trio.SocketStream):
+            return ""
+        try:
+            address = stream.socket.getsockname()
+        except OSError:
+            return ""  # it is closed
+        # The address of a Unix socket is the same for all clients.
+        return tcp_identity(address).address if isinstance(address, tuple) else ""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} with {self.peer}>"

@@ -145,6 +145,7 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
             cleanup_timeout=self._cleanup_timeout,
         )
         self._scope.reader = stream
+        stream.opener = trio.lowlevel.current_task()
         try:
             source.attach(stream, self._scope)
         except Exception as error:  # boundary: attach() of a foreign source
@@ -171,7 +172,8 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
     ) -> None:
         # Before the scope: else a pump would signal PublisherStopped to the stream.
         self._stream.cancel()
-        self._scope.reader = None
+        # The stream may be kept, and must not keep the task.
+        self._scope.reader = self._stream.opener = None
         # A foreign publisher may keep the scope, which keeps this block, and
         # that must not keep the elements.
         del self._stream

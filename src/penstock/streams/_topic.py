@@ -36,6 +36,7 @@ from penstock.api import (
     UNBOUNDED,
     BatchingSubscriber,
     ConvertingSubscriber,
+    PipePart,
     Publisher,
     SharedBatch,
     SlowSubscriber,
@@ -661,6 +662,10 @@ class _TopicSubscription(Subscription, Generic[T]):
     def waiting(self) -> int:
         """The number of elements that wait for demand."""
         return len(self._retained) + len(self._buffered)
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe."""
+        return PipePart("topic", self.waiting)
 
     def has_room(self, buffer: int) -> bool:
         """Return whether an element that is published now would be signalled,

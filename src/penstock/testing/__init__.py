@@ -9,9 +9,11 @@
 * `cancel_at_step` cancels at the k-th task step, and `LeakCensus` reports what is left.
 * `check_encoding` checks an encoding of RS.io messages.
 * `check_log` checks any implementation of `penstock.logs.Log` against its contract.
+* `pipe_tree` is the text that `penstock.inspect` prints: the open streams, each with its pipe.
 * `FrameList` and `MessageList` keep what a wire decoder reports, as records.
 """
 
+from penstock.runtime import pipe_tree
 from penstock.testing._check_log import check_log
 from penstock.testing._encoding_check import check_encoding
 from penstock.testing._expectations import ExpectationFailed, settle
@@ -54,6 +56,7 @@ __all__ = [
     "check_log",
     "is_dropped",
     "live_tasks",
+    "pipe_tree",
     "referrers",
     "reseed",
     "run_virtual",

@@ -22,6 +22,7 @@ from penstock.api import (
     UNBOUNDED,
     ConnectionLost,
     PenstockError,
+    PipePart,
     PlaceInStream,
     PositionedName,
     Positions,
@@ -174,6 +175,10 @@ class RemoteSubscription(CountingRelay[Any]):
         super().cancel()
         if self._task is not None:
             self._task.cancel()
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe: without a connection it waits for one."""
+        return PipePart(repr(self._source), upstream=(self._upstream,))
 
     # --- the subscriber of the stream of each connection
 

@@ -18,6 +18,7 @@ from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._exit_nursery import exit_nursery
 from penstock.runtime.connection._goodbye import close
 from penstock.runtime.connection._link_switcher import ReplaceLink
+from penstock.runtime.connection._live_streams import Families, clients, joined, place_of
 from penstock.runtime.connection._memory_budget import MemoryBudget
 from penstock.runtime.connection._new_connection import new_connection
 from penstock.runtime.connection._peer import Peer, RemoteOpening, connection_of
@@ -36,6 +37,7 @@ __all__ = [
     "ConnectionSettings",
     "ConnectionTask",
     "DeadlineSender",
+    "Families",
     "Handover",
     "MemoryBudget",
     "MemoryHolder",
@@ -47,14 +49,17 @@ __all__ = [
     "Resumption",
     "SharedMemory",
     "SharedWriter",
+    "clients",
     "close",
     "connection_of",
     "decoded",
     "drain_connection",
     "exit_nursery",
     "is_quiet",
+    "joined",
     "limited_access_log",
     "new_connection",
+    "place_of",
     "statistics_of",
     "sum_of_directions",
 ]

@@ -19,7 +19,7 @@ Rules of this file:
 * When `run` returns, no task of the connection runs, and its transport is closed.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from weakref import ref
@@ -28,6 +28,7 @@ import attrs
 import trio
 
 from penstock.api import ConnectionLost, LimitExceeded, Limits, NotAvailable, Subscription
+from penstock.client import OpenStream
 from penstock.core import Report, report
 from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._context import ConnectionContext, SharedMemory
@@ -38,6 +39,7 @@ from penstock.runtime.connection._incoming_requests import IncomingRequests
 from penstock.runtime.connection._inline_tasks import READER, InlineTaskRunner
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._link_switcher import LinkSwitcher, ReplaceLink
+from penstock.runtime.connection._live_streams import clients
 from penstock.runtime.connection._publisher_counts import PublisherTable
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.runtime.connection._resumption import Handover, Resumption, UnreadConnection
@@ -246,6 +248,9 @@ class ConnectionTask:
             # Before the first byte: the bytes of a stranger are also in the account.
             budget.add(self, self.origin)
             self.session.channel.on_buffered = budget.note_bytes
+        own = None if self._events.accepted else clients()
+        if own is not None:
+            own.add(self)
         try:
             self._parts.timer.reschedule()
             nursery.start_soon(self._parts.runner.run_for, self._link_switcher, name=READER)
@@ -270,6 +275,8 @@ class ConnectionTask:
             finally:
                 await self._end()
         finally:
+            if own is not None:
+                own.discard(self)
             if budget is not None:
                 budget.remove(self)
             if self._parts.resumption is not None:
@@ -329,6 +336,20 @@ class ConnectionTask:
         """
         table = None if self._events.accepted else self._settings.publishers
         return {} if table is None else table.take()
+
+    def open_streams(self) -> Iterable[OpenStream]:
+        """Look at the streams that are open, if both sides have said hello."""
+        if not self._events.number or self._link_switcher.has_ended:
+            return ()
+        link = self._link_switcher.current
+        return self.counts.streams(
+            trio.current_time(),
+            number=self._events.number,
+            peer=self.identify(),
+            local=link.connection.local_address,
+            in_flight=link.writer.in_flight,
+            content_of=self._settings.content_of,
+        )
 
     # --- for the memory budget
 

@@ -118,6 +118,11 @@ class ConnectionEvents:
         return self._address.partition(":")[0].rpartition("+")[2]
 
     @property
+    def number(self) -> int:
+        """The number of the connection; 0 before both sides have said hello."""
+        return self._number
+
+    @property
     def is_reported_open(self) -> bool:
         """True if both sides have said hello."""
         return self._number > 0

@@ -488,3 +488,13 @@ class _Continued(Generator[Any, Any, None]):
 
     def close(self) -> None:
         self._running.close()
+
+    # What `trio.lowlevel.Task.iter_await_frames` looks for: else the frames of a task, as a
+    # debugger shows them, end here.
+    @property
+    def gi_frame(self) -> Any:
+        return getattr(self._running, "cr_frame", None)
+
+    @property
+    def gi_yieldfrom(self) -> Any:
+        return getattr(self._running, "cr_await", None)

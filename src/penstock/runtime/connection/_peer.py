@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Final, TypeVar, Unpack, overload
 
 import trio
-from trio.lowlevel import checkpoint_if_cancelled
+from trio.lowlevel import checkpoint_if_cancelled, current_task
 
 from penstock.api import (
     ContentTypes,
@@ -33,11 +33,13 @@ from penstock.reader import DEFAULT_DEMAND
 from penstock.runtime.connection._channel_elements import OwnElements
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
 from penstock.runtime.connection._decoder import AnnouncedSerializer, AwaitingSerializer
+from penstock.runtime.connection._live_streams import joined
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import AnswerSubscriber
 from penstock.runtime.service import FoundStream, Publication
 from penstock.session import DEMAND_SIZE, check_length, own_copy, target_of, why_unsupported
 from penstock.spi import (
+    LiveStream,
     PeerIdentity,
     PeerStatistics,
     Registry,
@@ -82,6 +84,16 @@ class Peer:
         """
         check_in_trio("Peer.statistics()")
         return statistics_of(self._connection)
+
+    def streams(self) -> list[LiveStream]:
+        """Return a record for each stream and request of the connection that is open now, in both
+        directions: what it has moved, what waits, and what for. Call it in the run of trio.
+
+        `LiveStream.waits_on` names streams of the connection. `Server.streams` joins those of all
+        connections.
+        """
+        check_in_trio("Peer.streams()")
+        return joined(tuple(self._connection.open_streams()))
 
     async def wait_accepted(self) -> None:
         """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not.
@@ -648,6 +660,7 @@ class RemoteOpening:
             raise UsageError(
                 "this subscription was opened before; call subscribe() again for another one"
             )
+        self._stream.opener = current_task()
         source.attach(self._stream)  # type: ignore[call-arg]  # without a scope: no task of the stream runs on this side
         return self._stream
 
@@ -658,6 +671,7 @@ class RemoteOpening:
         trace: TracebackType | None,
     ) -> None:
         self._stream.cancel()
+        self._stream.opener = None  # the stream may be kept, and must not keep the task
         # A loop over short streams would otherwise pay one more scheduler pass for each of them.
         if not self._stream.has_just_waited:
             await trio.lowlevel.cancel_shielded_checkpoint()

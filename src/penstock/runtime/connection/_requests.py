@@ -217,6 +217,11 @@ class PendingAnswer(AwaitedAnswer):
     _task: trio.lowlevel.Task | None
     is_over: bool  # said again, as in `AnswerStream`: a type checker cannot tell what is set here
 
+    @property
+    def waiting_task(self) -> trio.lowlevel.Task | None:
+        """The task that waits for the value, for those who look at the stream."""
+        return self._task
+
     async def receive(self) -> Any:
         """Return the value. A cancel is passed on to the peer.
         Raises the error that the stream ends with. Checkpoints.
@@ -295,7 +300,7 @@ class AnswerStream(PendingAnswer, ReceivingStream):
         self.outstanding = 1
         self._channel = channel
         self._subscriber = self  # dropped with the end of the stream, as any subscriber is
-        self._parts = self._window = None
+        self._parts = self._window = self.target = None
         self._batcher = batcher
         self._value = self._error = self._task = None
         self.is_over = False

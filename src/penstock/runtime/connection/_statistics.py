@@ -1,7 +1,9 @@
 """The statistics of one connection, computed when they are asked for."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
+from penstock.client import OpenStream, SessionStreams
 from penstock.runtime.connection._resumption import Resumption
 from penstock.session import Session, SessionCounts
 from penstock.spi import (
@@ -17,7 +19,7 @@ from penstock.spi import (
 class ConnectionStatistics:
     """The statistics of one connection."""
 
-    __slots__ = ("_counts", "_session", "_transport", "resumption")
+    __slots__ = ("_counts", "_session", "_streams", "_transport", "resumption")
 
     def __init__(self, session: Session, transport: str) -> None:
         self._session = session
@@ -25,6 +27,31 @@ class ConnectionStatistics:
         self.resumption: Resumption | None = None
         """The part that lets the connection go on after a loss, if it can."""
         self._counts = SessionCounts(session)
+        self._streams: SessionStreams | None = None  # made with the first look
+
+    def streams(
+        self,
+        now: float,
+        *,
+        number: int,
+        peer: PeerIdentity,
+        local: str,
+        in_flight: int,
+        content_of: Callable[[Any], tuple[str, str] | None],
+    ) -> Iterator[OpenStream]:
+        """Look at the streams that are open."""
+        if self._streams is None:
+            self._streams = SessionStreams(self._session)
+        return self._streams.take(
+            now,
+            number=number,
+            peer=peer,
+            local=local,
+            transport=self._transport,
+            in_flight=in_flight,
+            is_suspended=self.resumption is not None and self.resumption.is_suspended,
+            content_of=content_of,
+        )
 
     def take(
         self,

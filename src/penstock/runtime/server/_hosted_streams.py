@@ -18,15 +18,17 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
+from itertools import count
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import trio
 
 from penstock.api import (
     NO_SUCH,
+    UNBOUNDED,
     BatchingSubscriber,
     LimitExceeded,
     Limits,
@@ -39,6 +41,7 @@ from penstock.api import (
     quoted_text,
     shown,
 )
+from penstock.client import LONGEST_NAME, OpenStream, read_pipe
 from penstock.core import CLEANUP_SECONDS, ElementRelay, Scope, SourceMemory, report
 from penstock.runtime.connection import (
     Authorizer,
@@ -56,8 +59,15 @@ from penstock.runtime.service import (
     StreamSlots,
     UnfitPayload,
 )
-from penstock.session import OBJECT_BYTES, TASK_BYTES, longest_beside
-from penstock.spi import HostedSubscription, Outcome, PeerIdentity, Reservation
+from penstock.session import OBJECT_BYTES, TASK_BYTES, OldestStream, StreamLook, longest_beside
+from penstock.spi import (
+    HostedSubscription,
+    Outcome,
+    PeerIdentity,
+    Reservation,
+    Standing,
+    waits_for,
+)
 
 STOPPED: Final = "the server shuts down"
 _BYTES: Final = {bytes}
@@ -65,6 +75,8 @@ SLOW_SECONDS: Final = 1.0
 """A client that has taken no element for longer goes first if the memory is full."""
 
 GAVE_WAY: Final = "another client needed the place: no element was asked for"
+
+_numbers: Final = count(1)
 
 OnRefused: TypeAlias = Callable[[str, PeerIdentity, str], None]
 """Called with the reason, the client, and the address of the server."""
@@ -86,6 +98,7 @@ class HostedStreams:
         self._reserved: dict[_Reservation, None] = {}
         self._unasked: dict[_Reservation, None] = {}
         self._unasked_of: dict[Hashable, dict[_Reservation, None]] = {}
+        self._oldest: OldestStream | None = None  # made with the first look
         self.on_refused: OnRefused = _tell_nobody
         """Called for each stream that is refused, and for each that gives way."""
         self.scope: Scope
@@ -201,6 +214,18 @@ class HostedStreams:
             reservation.held() for reservation in self._reserved
         )
 
+    def open_streams(self) -> Iterator[OpenStream]:
+        """Look at the streams that are open."""
+        if self._oldest is None:
+            self._oldest = OldestStream()
+        now, streams = trio.current_time(), tuple(self._streams)
+        self._oldest.look(now, [each.look() for each in streams])
+        for each in streams:
+            # Numbered by the first look: a stream at which nobody looks needs no number.
+            if not each.number:
+                each.number = next(_numbers)
+            yield each.opened(self._oldest.seconds(id(each), now))
+
     def note_asked(self, reservation: "_Reservation") -> None:
         """Let `reservation` give way no more."""
         if reservation not in self._unasked:
@@ -294,6 +319,7 @@ class HostedStreams:
             self,
             memory,
             None if events.wants_ends else events,
+            facts=HostedFacts(name, peer, protocol, address, trio.current_time()),
             collects=collects,
             reservation=reservation,
         )
@@ -318,6 +344,11 @@ class HostedStreams:
             self.settings.budget.remove(stream)
         if events is not None:
             events.report_closed("closed", None)
+
+
+def transport_of(address: str) -> str:
+    """Return the scheme of the transport of a server's address."""
+    return address.partition(":")[0].rpartition("+")[2]
 
 
 def _tell_nobody(_reason: str, _peer: PeerIdentity, _address: str) -> None:
@@ -497,6 +528,19 @@ class _Batch:
         return sum(map(len, self.elements)) + OBJECT_BYTES * len(self.elements)
 
 
+class HostedFacts(NamedTuple):
+    """What the record of a stream tells of its beginning."""
+
+    name: str
+    peer: PeerIdentity
+    protocol: str
+    address: str
+    began_at: float
+
+
+NO_FACTS: Final = HostedFacts("", PeerIdentity(address=""), "", "", 0.0)
+
+
 class HostedStream(ElementRelay[Any], HostedSubscription):
     """One stream: it checks the elements, counts their bytes, and can be ended by the server.
     A `MemoryHolder`, and a `BatchingSubscriber`.
@@ -507,12 +551,15 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         "_collects",
         "_events",
         "_expected",
+        "_facts",
         "_memory",
         "_owner",
+        "_requested",
         "_reservation",
         "_settings",
         "bytes",
         "elements",
+        "number",
     )
 
     def __init__(
@@ -522,6 +569,7 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         memory: SourceMemory,
         events: ConnectionEvents | None,
         *,
+        facts: HostedFacts = NO_FACTS,
         collects: bool = False,
         reservation: Reservation | None = None,
     ) -> None:
@@ -536,9 +584,13 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         self._settings = owner.settings
         self._collects = collects
         self._reservation = reservation
+        self._facts = facts
+        self._requested = 0
         self._batch: _Batch | None = None
         self._expected = 0
         """The usual length of an element; 0 before the first."""
+        self.number: int = 0
+        """Tells it from others, from the first look on."""
         self.elements: int = 0
         """How many were passed on."""
         self.bytes: int = 0
@@ -661,7 +713,52 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         # publisher may fill the batch in part, and then wait for hours.
         if self._expected and self._settings.budget is not None:
             self._settings.budget.note_bytes(n * self._expected)
+        self._requested += n
         super().request(n)
+
+    # --- for those who look at it
+
+    def look(self) -> StreamLook:
+        """Look at the stream: its demand, and a number that changes if an element moves."""
+        delivered = self.elements + (0 if self._batch is None else len(self._batch.elements))
+        return StreamLook(
+            id(self), max(0, self._requested - delivered), delivered, self._facts.began_at
+        )
+
+    def opened(self, still: float) -> OpenStream:
+        """Return the record of the stream, which has not moved for `still` seconds."""
+        facts, look = self._facts, self.look()
+        # What the subscriber holds was delivered to it, and its client has not taken it.
+        held, reservation = held_of(self._subscriber), self._reservation
+        unsent = 0 if held is None else held()
+        if isinstance(reservation, _Reservation):
+            unsent += reservation.held()
+        demand = look.demand
+        waits = waits_for(Standing(outbound=True, demand=demand, owed=demand, unsent=unsent))
+        opened = OpenStream(
+            self,
+            {
+                "key": f"h{self.number}",
+                "name": facts.name[:LONGEST_NAME],
+                "outbound": True,
+                "peer": facts.peer,
+                "local": "",
+                "protocol": facts.protocol,
+                "transport": transport_of(facts.address),
+                "stream": 0,
+                "state": "live",
+                "requested": min(UNBOUNDED, self._requested),
+                "delivered": look.progress,
+                "demand": min(UNBOUNDED, demand),
+                "held": unsent,
+                "serializer": "",
+                "still": still,
+                "waits_for": waits,
+                "limit": "",
+            },
+        )
+        read_pipe(opened, self._upstream)
+        return opened
 
     # --- the end
 

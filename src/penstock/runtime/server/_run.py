@@ -43,6 +43,7 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
     credentials: Credentials | None = None,
     resume: bool = False,
     insecure: bool = False,
+    inspect: bool = False,
     on_violation: Report = log_violation,
 ) -> int:
     """Serve `service` at each of `urls` until SIGINT or SIGTERM comes, and return the exit status.
@@ -86,6 +87,7 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
         credentials=credentials,
         resume=resume,
         insecure=insecure,
+        inspect=inspect,
         on_violation=on_violation,
     )
     program = partial(

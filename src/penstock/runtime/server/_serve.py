@@ -11,7 +11,7 @@ Rules of this file:
   Then it says goodbye on every connection, within `Limits.drain`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -26,6 +26,7 @@ from penstock.api import ConnectionLost, Credentials, Extension, Limits, Role, U
 from penstock.client import (
     NegotiableExtensions,
     NoOptions,
+    OpenStream,
     auth_extension,
     check_resume,
     check_transport,
@@ -60,7 +61,9 @@ from penstock.runtime.connection import (
     MemoryBudget,
     Peer,
     SharedWriter,
+    clients,
     exit_nursery,
+    joined,
     limited_access_log,
     new_connection,
 )
@@ -75,6 +78,7 @@ from penstock.runtime.server._draining import (
 )
 from penstock.runtime.server._hosted_connection import HostedConnection
 from penstock.runtime.server._hosted_streams import HostedStreams
+from penstock.runtime.server._inspection import DEMAND_MAP, Inspection, streams_of
 from penstock.runtime.server._listening_address import (
     ListeningAddress,
     check_exposed,
@@ -91,10 +95,11 @@ from penstock.runtime.server._relayed_resumption import RelayedResumption, answe
 from penstock.runtime.server._resumable import ResumableConnections, ServerHandover, resuming
 from penstock.runtime.server._share import Share, SharedAdmission
 from penstock.runtime.server._statistics import ServedConnections
-from penstock.runtime.service import Lifespan, Service
+from penstock.runtime.service import Lifespan, Service, with_publisher
 from penstock.spi import (
     Connection,
     Listener,
+    LiveStream,
     PeerIdentity,
     Registry,
     RequestTransport,
@@ -125,6 +130,7 @@ OPTIONS: Final = (
     "record",
     "resume",
     "insecure",
+    "inspect",
     "on_violation",
 )
 """The names of the options of `serve`."""
@@ -144,6 +150,7 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
     record: Recorder | str | PathLike[str] | None = None,
     resume: bool = False,
     insecure: bool = False,
+    inspect: bool = False,
     on_violation: Report = log_violation,
     **unknown: Unpack[NoOptions],
 ) -> AbstractAsyncContextManager["Server"]:
@@ -164,6 +171,10 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
     The settings of the garbage collector are the program's. With those that Python has, clients
     that leave at once can hold up the run loop for half a second. Call `tune_collector` in the
     block.
+    With `inspect` the server has one publisher more, ``penstock/demand``: its open streams, what
+    each waits for, and what changes. ``penstock top`` and ``penstock why`` read it. `authorize` and
+    `may_open` of the service are asked about it as about any other name, so a service without them
+    shows its map to all of its clients.
     Raises UsageError for a URL that cannot be listened at, and for an unknown option.
     Entering and leaving checkpoint.
     """
@@ -179,6 +190,7 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
         record=record,
         resume=resume,
         insecure=insecure,
+        inspect=inspect,
         on_violation=on_violation,
     )
 
@@ -196,6 +208,7 @@ def serve_share(  # noqa: PLR0913  # the options of a server, each with a name
     resume: bool,
     insecure: bool,
     on_violation: Report,
+    inspect: bool = False,
     share: Share | None = None,
 ) -> AbstractAsyncContextManager["Server"]:
     """Do as `serve`, for the `share` of one worker; None if the server has one process."""
@@ -207,6 +220,9 @@ def serve_share(  # noqa: PLR0913  # the options of a server, each with a name
         raise UsageError(
             f"serve() was given {service!r} to serve; give a penstock.Service first, then the URLs"
         )
+    inspection = Inspection() if inspect else None
+    if inspection is not None:
+        service = with_publisher(service, DEMAND_MAP, inspection.publisher, serializer="json")
     registry = registry_of(registry, build_registry)
     limits = check_type("limits", limits, Limits) or Limits()
     options = check_type("options", options, TransportOptions) or TransportOptions()
@@ -258,6 +274,7 @@ def serve_share(  # noqa: PLR0913  # the options of a server, each with a name
         options=options.within(limits),
         attempts=attempts,
         share=share,
+        inspection=inspection,
     )
     # A recorder of the caller stays open.
     own = None if recorder is record else recorder
@@ -380,7 +397,7 @@ def _new_task(
 class Server(AbstractAsyncContextManager["Server"]):
     """A service that is being served."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # made in one place, with keywords
         self,
         urls: Sequence[str],
         settings: ConnectionSettings,
@@ -391,7 +408,11 @@ class Server(AbstractAsyncContextManager["Server"]):
         options: TransportOptions,
         attempts: Attempts | None,
         share: Share | None,
+        inspection: Inspection | None = None,
     ) -> None:
+        if inspection is not None:
+            inspection.open_streams = self._open_streams
+            inspection.addresses = lambda: [str(address) for address in self.addresses]
         self._settings = settings
         self._share = share
         self._admission = admission
@@ -453,6 +474,17 @@ class Server(AbstractAsyncContextManager["Server"]):
             refused=self._refusals.counts,
             publishers=self._settings.publishers,
         )
+
+    def streams(self) -> list[LiveStream]:
+        """Return a record for each stream and request that is open now: those of the server, over
+        every protocol, and those of the connections that this run of trio has opened itself.
+
+        Each tells what has moved, what waits, and what for; and which other record of the list it
+        waits on. It looks at each stream once. Nothing is kept for it before the first call. Call
+        it in the run of trio.
+        """
+        check_trio_runs("Server.streams()")
+        return joined(tuple(self._open_streams()))
 
     async def wait_over(self) -> None:
         """Wait until no client is connected and none can connect any more. Checkpoints.
@@ -820,6 +852,10 @@ class Server(AbstractAsyncContextManager["Server"]):
             refusal = self._admission.keep_beyond(place)
             if refusal is not None:
                 task.leave(refusal)
+
+    def _open_streams(self) -> Iterator[OpenStream]:
+        yield from streams_of((*self._connections.running, *clients()))
+        yield from self._streams.open_streams()
 
     def __repr__(self) -> str:
         return (

@@ -19,6 +19,7 @@ from penstock.runtime.service._cannot_open import (
 from penstock.runtime.service._description import DESCRIPTION, content_of
 from penstock.runtime.service._function_annotations import check_takes
 from penstock.runtime.service._handler import Handler
+from penstock.runtime.service._inspected import with_publisher
 from penstock.runtime.service._published_streams import (
     FoundStream,
     OnEnd,
@@ -70,4 +71,5 @@ __all__ = [
     "is_shutdown",
     "receive",
     "report_publisher_failure",
+    "with_publisher",
 ]

@@ -19,6 +19,7 @@ import trio
 from penstock.api import (
     FIRST_BYTE,
     Model,
+    PipePart,
     PublisherStopped,
     Request,
     Subscriber,
@@ -159,6 +160,10 @@ class HandlerCall(Subscription):
         if not self._has_begun:
             self._has_begun = self._is_running = True
             self._calls.runner.start_call(self)
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe."""
+        return PipePart(f"request {self._handler.label}")
 
     def cancel(self, /) -> None:
         if self._subscriber is None:

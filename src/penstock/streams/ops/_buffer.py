@@ -164,6 +164,10 @@ class _BatchStage(Stage[A, list[A]]):
             self._downstream.on_next(rest)
         super().on_complete()
 
+    @property
+    def _held_count(self) -> int:
+        return len(self._partial)
+
     def _release(self) -> None:
         self._partial = []
 
@@ -227,6 +231,14 @@ class _TimedBatchStage(HoldingStage[A, list[A]]):
             self._outstanding += missing
             self._upstream.request(missing)
 
+    @property
+    def _part_label(self) -> str:
+        return "batch"
+
+    @property
+    def _held_count(self) -> int:
+        return len(self._partial) + sum(map(len, self._full_batches))
+
     def _release(self) -> None:
         self._full_batches.clear()
         self._partial = []
@@ -274,6 +286,10 @@ class _BufferStage(HoldingStage[A, A]):
         unrequested, self._unrequested = self._unrequested, 0
         if unrequested:
             self._upstream.request(unrequested)
+
+    @property
+    def _held_count(self) -> int:
+        return len(self._held)
 
     def _release(self) -> None:
         self._held.clear()
@@ -332,6 +348,10 @@ class _LatestStage(HoldingStage[A, A]):
 
     def _request_upstream(self) -> None:
         """Do nothing: `on_subscribe` has requested everything."""
+
+    @property
+    def _held_count(self) -> int:
+        return int(self._newest is not None)
 
     def _release(self) -> None:
         self._newest = None

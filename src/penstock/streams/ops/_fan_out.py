@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 
 from penstock.api import (
     UNBOUNDED,
+    PipePart,
     Publisher,
     SlowSubscriber,
     Subscriber,
@@ -207,6 +208,10 @@ class _Branch(Subscription, Generic[T]):
         self._subscriber: Subscriber[T] | None = subscriber
         self._demand = 0
         self.kept = deque()  # bounded by WINDOW: no more is under way at a time
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe."""
+        return PipePart("processor", len(self.kept))
 
     @property
     def missing(self) -> int:

@@ -227,6 +227,10 @@ class _StartWithStage(HoldingStage[Any, Any]):
         if demand:
             self._upstream.request(demand)
 
+    @property
+    def _held_count(self) -> int:
+        return len(self._held)
+
     def _release(self) -> None:
         self._held.clear()
 

@@ -16,12 +16,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
+from penstock.api import UNBOUNDED, PipePart, Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope
 from penstock.streams._source import Source, Streamable
 from penstock.streams._sources import as_source
 from penstock.streams.ops._operator import OperatorBase
-from penstock.streams.ops._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM
+from penstock.streams.ops._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM, operator_name
 from penstock.streams.ops._step import WINDOW
 
 HALF_WINDOW: Final = WINDOW // 2
@@ -134,6 +134,16 @@ class JoinInput(Subscriber[Any]):
         self.outstanding += n
         self._subscription.request(n)
 
+    @property
+    def subscription(self) -> Subscription:
+        """The subscription to the source, for those who look at the pipe."""
+        return self._subscription
+
+    @property
+    def subscriber_below(self) -> object:
+        """The stage, for those who look at the pipe."""
+        return self._stage
+
     def close(self) -> None:
         """Cancel the source if it is live, and drop the waiting elements
         and the references to both sides.
@@ -202,6 +212,22 @@ class JoinStage(Subscription):
         # rule 1.8: a pending completion or error must not reach the subscriber.
         self._downstream = CANCELLED_SUBSCRIBER
         self._close_inputs()
+
+    # --- for those who look at the pipe
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe, with every input."""
+        inputs = tuple(self._inputs)
+        return PipePart(
+            operator_name(type(self)),
+            sum(len(each.waiting) for each in inputs),
+            tuple(each.subscription for each in inputs),
+        )
+
+    @property
+    def subscriber_below(self) -> object:
+        """The next subscriber, for those who look at the pipe."""
+        return self._downstream
 
     # --- called by the inputs
 

@@ -19,6 +19,7 @@ import attrs
 
 from penstock.api import (
     UNBOUNDED,
+    PipePart,
     SlowSubscriber,
     Subscriber,
     Subscription,
@@ -127,6 +128,11 @@ class OutputQueue(Subscription, Generic[T]):
     def room(self) -> int:
         """How many more elements can be pushed before one is dropped."""
         return self.demand + self._overflow.buffer - len(self._waiting)
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe. What feeds the owner is another pipe."""
+        # The run of a shared source is no stage.
+        return PipePart(getattr(self._owner, "_part_label", "share"), len(self._waiting))
 
     def start(self, subscriber: Subscriber[T]) -> None:
         """Signal on_subscribe, then the elements that are requested in it."""

@@ -18,7 +18,7 @@ Rules of this file:
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from penstock.api import PublisherStopped, Subscriber, Subscription
+from penstock.api import PipePart, PublisherStopped, Subscriber, Subscription
 from penstock.core import EndedSubscription, Scope
 from penstock.streams._source import Source
 from penstock.streams.ops._operator import OperatorBase
@@ -168,8 +168,35 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
         upstream, self._upstream = self._upstream, ENDED_UPSTREAM
         upstream.cancel()
 
+    # --- for those who look at the pipe
+
+    @property
+    def _held_count(self) -> int:
+        """How many elements are held here."""
+        return 0
+
+    @property
+    def _part_label(self) -> str:
+        """The name of the operator."""
+        return operator_name(type(self))
+
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe."""
+        return PipePart(self._part_label, self._held_count, (getattr(self, "_upstream", None),))
+
+    @property
+    def subscriber_below(self) -> object:
+        """The next subscriber, for those who look at the pipe."""
+        return self._downstream
+
     def __repr__(self) -> str:
         return f"<stage {type(self).__name__.strip('_')}: {'over' if self._is_over else 'live'}>"
+
+
+def operator_name(stage: type) -> str:
+    """Return the name of the operator that makes stages of this class: ``with_latest``."""
+    words = stage.__name__.strip("_").removesuffix("Stage")
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in words).strip("_")
 
 
 def stopped_error(label: str) -> PublisherStopped:

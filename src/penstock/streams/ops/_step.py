@@ -161,6 +161,10 @@ class SyncStage(Stage[Any, Any]):
         else:
             self._downstream.on_next(verdict)
 
+    @property
+    def _part_label(self) -> str:
+        return self._label
+
     def _release(self) -> None:
         self._step = FINISHED_STEP
 
@@ -218,6 +222,14 @@ class AsyncStage(Stage[Any, Any]):
             super().on_complete()
         else:
             self._wake()
+
+    @property
+    def _part_label(self) -> str:
+        return self._label
+
+    @property
+    def _held_count(self) -> int:
+        return len(self._queue)
 
     # --- the task
 

@@ -189,6 +189,10 @@ class _WindowStage(HoldingStage[A, Source[A]], QueueOwner):
             self._outstanding += missing
             self._upstream.request(missing)
 
+    @property
+    def _held_count(self) -> int:
+        return len(self._held)
+
     def _release(self) -> None:
         self._held.clear()
         if self._open is None or not self._open.has_subscriber:

@@ -1,0 +1,93 @@
+"""Streams over requests are in `Server.streams()`: polls, streamed batches and events."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+import trio.lowlevel
+
+from penstock import Server, Service, serve, subscribe
+from penstock.spi import LiveStream, WaitsFor
+
+
+def service() -> Service:
+    found = Service()
+
+    @found.publisher("endless")
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"element"
+
+    @found.publisher("silent")
+    async def silent() -> AsyncIterator[bytes]:
+        yield b"one"
+        await trio.sleep_forever()
+
+    return found
+
+
+async def seen(server: Server, name: str, waits: WaitsFor) -> LiveStream:
+    """The record of a stream, when it waits for this."""
+    while True:
+        for each in server.streams():
+            if (each.name, each.outbound, each.waits_for) == (name, True, waits):
+                return each
+        await trio.lowlevel.checkpoint()
+
+
+async def ask(server: Server, head: str, path: str) -> tuple[trio.SocketStream, bytes]:
+    url = server.addresses[0]
+    stream = await trio.open_tcp_stream(url.host or "", url.port or 0)
+    await stream.send_all(f"{head} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    return stream, await stream.receive_some()
+
+
+@pytest.mark.parametrize("name", ["endless", "silent"])
+async def test_a_poll_that_asks_for_nothing_waits_for_demand(name: str) -> None:
+    """As on a connection, with the protocol and the client."""
+    async with serve(service(), "http://127.0.0.1:0") as server:
+        stream, _ = await ask(server, "PUT", f"/p/{name}")
+        async with stream:
+            record = await seen(server, name, WaitsFor.DEMAND)
+    assert (record.protocol, record.transport, record.stream) == ("http", "http", 0)
+    assert record.peer.address.startswith("127.0.0.1:")
+    assert record.parts
+
+
+async def test_events_of_a_silent_publisher_wait_for_it() -> None:
+    """The client has asked for more than has come."""
+    async with serve(service(), "http://127.0.0.1:0") as server:
+        stream, created = await ask(server, "PUT", "/p/silent?request=9")
+        path = created.partition(b"Location: ..")[2].partition(b"\r\n")[0].decode()
+        async with stream:
+            await stream.send_all(f"GET {path}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            data = b""
+            while b"data:" not in data:
+                data += await stream.receive_some()
+            record = await seen(server, "silent", WaitsFor.PUBLISHER)
+    assert record.delivered == 1
+    assert "test_live_streams.py" in record.place
+
+
+async def test_a_client_that_does_not_fetch_is_the_network() -> None:
+    """It has asked for elements, and they wait for it."""
+    async with serve(service(), "http://127.0.0.1:0") as server:
+        stream, created = await ask(server, "PUT", "/p/endless?request=100000")
+        path = created.partition(b"Location: ..")[2].partition(b"\r\n")[0].decode()
+        async with stream:
+            # One poll, after which the publisher is asked ahead.
+            await stream.send_all(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            await stream.receive_some()
+            record = await seen(server, "endless", WaitsFor.NETWORK)
+    assert record.held > 0
+
+
+async def test_the_client_of_the_plugin_is_seen_by_its_server() -> None:
+    """`subscribe` with an http:// URL."""
+    async with (
+        serve(service(), "http://127.0.0.1:0") as server,
+        subscribe(f"{server.addresses[0]}/p/silent") as stream,
+    ):
+        assert await anext(stream) == b"one"
+        record = await seen(server, "silent", WaitsFor.PUBLISHER)
+    assert record.name == "silent"

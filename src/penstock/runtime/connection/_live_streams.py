@@ -1,0 +1,138 @@
+"""The streams of several connections, joined: which stream of this process waits for which.
+
+Rules of this file:
+
+* A publisher's generator and what it reads are joined by its task: the stream that it has opened,
+  or that a task below it has opened, feeds the stream that it publishes.
+* Operators join streams without a task: the pipe itself leads from one to the other.
+* Nothing is kept. The joins are found with each look.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
+from typing import Any, Final
+
+import trio
+
+from penstock.client import OpenStream
+from penstock.spi import LiveStream, WaitsFor
+
+MOST_ANCESTORS: Final = 64
+"""Tasks above one that are looked at."""
+
+MOST_FRAMES: Final = 256
+"""Frames of a task that are looked at."""
+
+_OWN: Final = ("penstock", "trio", "outcome")
+"""Packages whose frames are not the program's."""
+
+
+def joined(streams: Sequence[OpenStream]) -> list[LiveStream]:
+    """Return the records of streams, each with those that it waits on."""
+    families = Families(streams)
+    return [each.record(*families.wait_of(each)) for each in streams]
+
+
+class Families:
+    """Streams by the task that makes or reads them."""
+
+    def __init__(self, streams: Iterable[OpenStream]) -> None:
+        self._publishing: dict[Any, OpenStream] = {}
+        self._reading: dict[Any, list[OpenStream]] = {}
+        self._by_stream: dict[int, OpenStream] = {}
+        received: list[OpenStream] = []
+        for each in streams:
+            self._by_stream[id(each.stream)] = each
+            if not each.fields["outbound"]:
+                received.append(each)
+            elif each.task is not None:
+                self._publishing[each.task] = each
+        for each in received:
+            if each.task is not None:
+                self._reading.setdefault(self._root_of(each.task), []).append(each)
+
+    def wait_of(self, opened: OpenStream) -> tuple[tuple[str, ...], str]:
+        """Return the keys of what a stream waits on, and the place of the code that it waits for
+        if there is none.
+        """
+        waits, task = opened.fields["waits_for"], opened.task
+        if opened.fields["outbound"]:
+            if waits is not WaitsFor.PUBLISHER:
+                return (), ""
+            keys = [
+                found.key
+                for stream in opened.sources
+                if (found := self._by_stream.get(id(stream))) is not None
+            ]
+            keys += self._awaited(task, opened)
+        elif waits is WaitsFor.DEMAND:
+            keys = self._readers_wait(opened)
+        else:
+            return (), ""
+        return tuple(keys), "" if keys or task is None else place_of(task)
+
+    def _readers_wait(self, opened: OpenStream) -> list[str]:
+        """Return what the reader of a stream waits for, that requests nothing."""
+        # Operators alone: the pipe ends in a stream that this side publishes.
+        fed = self._by_stream.get(id(opened.subscriber))
+        task = opened.task
+        if fed is None and task is not None:
+            fed = self._publishing.get(self._root_of(task))
+        if fed is not None and fed.fields["waits_for"] is not WaitsFor.PUBLISHER:
+            return [fed.key]
+        return self._awaited(task, opened)
+
+    def _awaited(self, task: Any, beside: OpenStream) -> list[str]:
+        """Return the streams of which the code of a task waits for an element now."""
+        if task is None:
+            return []
+        return [
+            each.key
+            for each in self._reading.get(self._root_of(task), ())
+            if each.is_awaited and each is not beside
+        ]
+
+    def _root_of(self, task: Any) -> Any:
+        """Return the task of the publisher's generator in which `task` runs; else `task`."""
+        above = task
+        for _ in range(MOST_ANCESTORS):
+            if above is None:
+                break
+            if above in self._publishing:
+                return above
+            nursery = getattr(above, "parent_nursery", None)
+            above = None if nursery is None else nursery.parent_task
+        return task
+
+
+def place_of(task: Any) -> str:
+    """Return where the program's own code waits in a task: ``billing.py:42 in totals``; empty if
+    none of it does.
+    """
+    frames: Callable[[], Iterable[tuple[Any, int]]] | None = getattr(
+        task, "iter_await_frames", None
+    )
+    if frames is None:
+        return ""
+    found = ""
+    for number, (frame, line) in enumerate(frames()):
+        if number >= MOST_FRAMES:
+            break
+        code = frame.f_code
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in _OWN:
+            found = f"{PurePath(code.co_filename).name}:{line} in {code.co_qualname}"
+    return found
+
+
+_clients: trio.lowlevel.RunVar[set[Any]] = trio.lowlevel.RunVar("penstock clients")
+
+
+def clients() -> set[Any]:
+    """Return the connections that this run of trio has opened, and that have not ended."""
+    try:
+        return _clients.get()
+    except LookupError:
+        found: set[Any] = set()
+        _clients.set(found)
+        return found

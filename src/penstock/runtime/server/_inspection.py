@@ -1,0 +1,227 @@
+"""The publisher ``penstock/demand`` of a server: its open streams, and what changes in them.
+
+Rules of this file:
+
+* Nothing is looked at while nobody has subscribed.
+* A look is taken in turns: other tasks run after each `IN_A_TURN` streams.
+* Looks and changes together may use `MOST_OF_A_CORE`. The time until the next look follows from the
+  processor time that this one took.
+* An inspector has the whole table once, and changes from then on. It has a bound on the streams.
+* It is a publisher as any other one: `authorize` and `may_open` are asked with its name. Without a
+  right the answer is that to a name that does not exist.
+
+The messages are objects of JSON, with ``kind``:
+
+============  ====================================================================================
+``service``   the first: what tells this process from others
+``streams``   streams that are new, with all fields, and others with the fields that have changed
+``gone``      the keys of streams that have ended
+``looked``    the look is complete: the number of streams, and the seconds until the next look
+============  ====================================================================================
+"""
+
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from time import thread_time
+from typing import Any, Final
+
+import trio
+
+from penstock.api import PublicError
+from penstock.client import OpenStream
+from penstock.runtime.connection import ConnectionTask, Families
+from penstock.streams import Source, as_source
+
+DEMAND_MAP: Final = "penstock/demand"
+"""The name of the publisher."""
+
+MOST_INSPECTORS: Final = 8
+"""Subscribers at a time: each has a copy of the table."""
+
+MOST_STREAMS: Final = 10_000
+"""Streams that a look tells of. `looked` has the number of all."""
+
+MOST_OF_A_CORE: Final = 0.02
+"""The part of a core that all inspectors together may use."""
+
+BEYOND_THE_LOOK: Final = 2.0
+"""To make bytes of the messages and to send them costs about as much as the look."""
+
+LOOK_SECONDS: Final = 1.0
+"""Seconds between two looks, at least."""
+
+MOST_SECONDS: Final = 60.0
+"""Seconds between two looks, at most."""
+
+IN_A_TURN: Final = 100
+"""Streams that are looked at before other tasks run. At 20 µs for each, 2 ms."""
+
+RECORDS: Final = 128
+"""Streams in one message."""
+
+KEYS: Final = 1024
+"""Keys in one message."""
+
+LONGEST_TEXT: Final = 200
+"""Characters of a principal, and of the label of a part."""
+
+Fields = Mapping[str, Any]
+
+
+class Inspection:
+    """The map of one server."""
+
+    def __init__(self) -> None:
+        self.open_streams: Callable[[], Iterable[OpenStream]] = tuple
+        """Looks at the streams, one after the other. Set by the server."""
+        self.addresses: Callable[[], list[str]] = list
+        """Returns the addresses of the server. Set by it."""
+        self.inspectors: int = 0
+        """Subscribers now."""
+
+    def publisher(self) -> Source[Fields]:
+        """Return the publisher, for one subscriber."""
+        return as_source(self._messages)
+
+    async def _messages(self) -> AsyncIterator[Fields]:
+        """Yield the table, and what changes in it."""
+        if self.inspectors >= MOST_INSPECTORS:
+            raise PublicError(
+                f"this server has {MOST_INSPECTORS} inspectors, and no more may be; end another one"
+            )
+        self.inspectors += 1
+        try:
+            yield {
+                "kind": "service",
+                "version": 1,
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "addresses": self.addresses(),
+            }
+            known: dict[str, Fields] = {}
+            while True:
+                spent, total = 0.0, 0
+                found: dict[str, Fields] = {}
+                async for seconds, fields in self._look():
+                    spent += seconds
+                    total += 1
+                    if fields is not None:
+                        found[str(fields["key"])] = fields
+                began = thread_time()
+                for message in differences(known, found):
+                    spent += thread_time() - began
+                    yield message
+                    began = thread_time()
+                known = found
+                spent += thread_time() - began
+                pause = pause_after(spent, self.inspectors)
+                yield {
+                    "kind": "looked",
+                    "at": round(trio.current_time(), 3),
+                    "streams": total,
+                    "pause": pause,
+                }
+                await trio.sleep(pause)
+        finally:
+            self.inspectors -= 1
+
+    async def _look(self) -> AsyncIterator[tuple[float, Fields | None]]:
+        """Yield the fields of each stream, and the processor time that they took; None for the
+        fields beyond `MOST_STREAMS`.
+        """
+        began = thread_time()
+        opened: list[OpenStream] = []
+        beyond = 0
+        spent = 0.0
+        for number, each in enumerate(self.open_streams()):
+            if len(opened) < MOST_STREAMS:
+                opened.append(each)
+            else:
+                beyond += 1
+            if number % IN_A_TURN == IN_A_TURN - 1:
+                spent += thread_time() - began
+                await trio.lowlevel.checkpoint()
+                began = thread_time()
+        families, now = Families(opened), trio.current_time()
+        spent += thread_time() - began
+        await trio.lowlevel.checkpoint()
+        began = thread_time()
+        for number, each in enumerate(opened):
+            fields = fields_of(each, families, now)
+            spent += thread_time() - began
+            yield spent, fields
+            spent = 0.0
+            if number % IN_A_TURN == IN_A_TURN - 1:
+                await trio.lowlevel.checkpoint()
+            began = thread_time()
+        for _ in range(beyond):
+            yield 0.0, None
+
+
+def pause_after(spent: float, inspectors: int) -> float:
+    """Return how long to wait after a look that took `spent` seconds of processor time."""
+    wanted = spent * BEYOND_THE_LOOK * max(1, inspectors) / MOST_OF_A_CORE
+    return round(min(MOST_SECONDS, max(LOOK_SECONDS, wanted)), 3)
+
+
+def fields_of(opened: OpenStream, families: Families, now: float) -> Fields:
+    """Return what a message tells of a stream."""
+    known = opened.fields
+    waits_on, place = families.wait_of(opened)
+    peer = known["peer"]
+    principal = peer.principal
+    return {
+        "key": opened.key,
+        "name": known["name"],
+        "out": known["outbound"],
+        "peer": peer.address,
+        # A text only: the text of another object may have what nobody should read.
+        "principal": principal[:LONGEST_TEXT] if isinstance(principal, str) else "",
+        "local": known["local"],
+        "protocol": known["protocol"],
+        "transport": known["transport"],
+        "stream": known["stream"],
+        "state": known["state"],
+        "requested": known["requested"],
+        "delivered": known["delivered"],
+        "demand": known["demand"],
+        "held": known["held"],
+        "serializer": known["serializer"],
+        "position": known["position"],
+        "lag": known["lag"],
+        # The time and not the seconds: it does not change while the stream stands still.
+        "since": round(now - known["still"], 1),
+        "waits": known["waits_for"].value,
+        "limit": known["limit"],
+        "parts": [[part.label[:LONGEST_TEXT], part.held] for part in known["parts"]],
+        "on": list(waits_on),
+        "place": place,
+    }
+
+
+def differences(known: Mapping[str, Fields], found: Mapping[str, Fields]) -> Iterator[Fields]:
+    """Yield the messages that make the table `found` of the table `known`."""
+    changed: list[Fields] = []
+    for key, fields in found.items():
+        before = known.get(key)
+        if before is None:
+            changed.append(fields)
+        elif before != fields:
+            new = {name: value for name, value in fields.items() if before[name] != value}
+            changed.append({"key": key, **new})
+        if len(changed) == RECORDS:
+            yield {"kind": "streams", "streams": changed}
+            changed = []
+    if changed:
+        yield {"kind": "streams", "streams": changed}
+    gone = [key for key in known if key not in found]
+    for at in range(0, len(gone), KEYS):
+        yield {"kind": "gone", "keys": gone[at : at + KEYS]}
+
+
+def streams_of(connections: Iterable[ConnectionTask]) -> Iterator[OpenStream]:
+    """Look at the streams of several connections."""
+    # A copy: connections come and go between two turns.
+    for connection in tuple(connections):
+        yield from connection.open_streams()
