@@ -33,6 +33,13 @@ or are not seen.
 """
 
 
+@service.publisher("any/{name}")
+async def any_name(name: str) -> AsyncIterator[bytes]:
+    """A stream whose name a peer has chosen, and that never ends."""
+    yield name.encode()
+    await trio.sleep_forever()
+
+
 @service.publisher("hostile")
 async def hostile() -> AsyncIterator[bytes]:
     yield HOSTILE.encode() + b"\xff\xe2\x82"

@@ -42,6 +42,8 @@ COMMANDS: Final = MappingProxyType(
         "probe": "ask whether a server is there: the exit status tells",
         "pub": "publish the lines of standard input",
         "completion": "print a script that completes commands in bash, zsh or fish",
+        "why": "say why a stream does not move",
+        "top": "watch the streams of services",
         "plugins": "list plugins, and the reason if one was left out",
         "log": "check, export, salvage or back up the file of a log",
         "record": "run a program and record the signals of its streams",

@@ -87,6 +87,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
         ),
     )
     command.add_argument(
+        "--inspect",
+        action="store_true",
+        help=(
+            "offer the publisher penstock/demand, which `penstock top` and `penstock why` read, to "
+            "whom the service lets open that name"
+        ),
+    )
+    command.add_argument(
         "--safe-path",
         action="store_true",
         default=sys.flags.safe_path,
@@ -101,6 +109,11 @@ def prepare(options: argparse.Namespace) -> None:
     """Find the service, before the run loop begins."""
     if options.handover is not None and options.workers is None:
         raise UsageError("--handover needs --workers: a server in one process hands nothing over")
+    if options.inspect and options.workers is not None:
+        raise UsageError(
+            "--inspect shows the streams of one process, and --workers starts several; serve with "
+            "one of the two"
+        )
     options.bounds = limits_of(options.limits)
     if options.workers is not None:
         return  # each worker imports it, and this process does not
@@ -156,6 +169,7 @@ async def run(options: argparse.Namespace) -> int:
             options=transport,
             resume=options.resume,
             insecure=options.insecure,
+            inspect=options.inspect,
         ),
         drain=options.bounds.drain,
         on_serving=announce,

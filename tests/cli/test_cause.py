@@ -1,0 +1,198 @@
+"""The chain from a stream to what holds it up, across services, and its sentence."""
+
+import pytest
+
+from penstock.cli._cause import Maps, cause_of, seconds_text, slowest_of, stalest
+from penstock.cli._demand_map import DemandMap
+from tests.cli._maps import hop, map_of
+
+# Five services: a reads from b, b from c, c from d, d from e. Each hop has two sides.
+FLOWS = "publisher"
+
+
+def five(slow: str) -> list[DemandMap]:
+    """Five services in a row. Upstream of the slow one its reader takes nothing, and downstream of
+    it each waits for its publisher.
+    """
+    names = "abcde"
+    at = names.index(slow)
+    maps = []
+    for number, name in enumerate(names):
+        streams = []
+        if number:  # what it publishes to the one before
+            is_held_up = number > at
+            streams.append(
+                hop(
+                    "s",
+                    f"of-{name}",
+                    f"{name}:1",
+                    f"{names[number - 1]}:9",
+                    out=True,
+                    waits="demand" if is_held_up else "publisher",
+                    on=[] if is_held_up or number == at else ["r"],
+                    place=f"{name}.py:7 in slow" if number == at else "",
+                )
+            )
+        if name != "e":  # what it reads from the next one
+            is_held_up = number >= at
+            streams.append(
+                hop(
+                    "r",
+                    f"of-{names[number + 1]}",
+                    f"{name}:9",
+                    f"{names[number + 1]}:1",
+                    out=False,
+                    waits="demand" if is_held_up else "publisher",
+                    on=["s"] if is_held_up and number and number != at else [],
+                    place=f"{name}.py:7 in slow" if number == at else "",
+                )
+            )
+        maps.append(map_of(f"tcp://{name}:1", *streams))
+    return maps
+
+
+@pytest.mark.parametrize("slow", ["b", "c", "d"])
+def test_a_planted_slow_hop_among_five_is_named(slow: str) -> None:
+    """From the reader at one end, and from the publisher at the other."""
+    maps = five(slow)
+    for first in (maps, maps[::-1]):
+        known = Maps(first)
+        start = stalest(known)
+        assert start is not None
+        cause = cause_of(known, start)
+        assert cause.steps[-1].map.url == f"tcp://{slow}:1"
+        assert cause.sentence.endswith(f"{slow}.py:7 in slow")
+
+
+def test_the_sentence_follows_a_reader_into_its_service() -> None:
+    """A reader that requests nothing because it waits for an answer of another service."""
+    orders = map_of(
+        "tcp://orders:1",
+        hop(
+            "1s1",
+            "orders/eu",
+            "10.0.0.1:1",
+            "10.0.0.7:9",
+            out=True,
+            waits="demand",
+            principal="billing",
+        ),
+    )
+    billing = map_of(
+        "tcp://billing:1",
+        hop("5r1", "orders/eu", "10.0.0.7:9", "10.0.0.1:1", out=False, waits="demand", on=["6r2"]),
+        hop("6r2", "rate", "10.0.0.7:8", "10.0.0.9:1", out=False, waits="publisher", stream=2),
+    )
+    db = map_of(
+        "tcp://db:1",
+        hop(
+            "9s2",
+            "rate",
+            "10.0.0.9:1",
+            "10.0.0.7:8",
+            out=True,
+            waits="publisher",
+            stream=2,
+            place="db.py:12 in query",
+        ),
+    )
+    known = Maps([orders, billing, db])
+    cause = cause_of(known, known.named("orders/eu")[0])
+    assert cause.sentence == (
+        "orders/eu waits 12 s: its reader billing (10.0.0.7:9) has requested nothing; that reader "
+        "waits for rate of 10.0.0.9:1; the publisher of rate is at db.py:12 in query"
+    )
+    assert cause.unknown_at is None
+    # Without the third service it ends there, and says where to look.
+    known = Maps([orders, billing])
+    cause = cause_of(known, known.named("orders/eu")[0])
+    assert cause.sentence.endswith(
+        "that reader waits for rate of 10.0.0.9:1; 10.0.0.9:1 has not sent it"
+    )
+    assert cause.unknown_at == "tcp://10.0.0.9:1"
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"out": True, "waits": "network"}, "10.0.0.7:9, or the network on the way to it"),
+        ({"out": True, "waits": "limit", "limit": "resume_bytes"}, "the limit resume_bytes"),
+        ({"out": True, "waits": "permission"}, "decides whether 10.0.0.7:9 may have it"),
+        ({"out": True, "waits": "publisher"}, "x has no element"),
+        ({"out": False, "waits": "demand"}, "that reader does not read"),
+        ({"out": False, "waits": "publisher"}, "10.0.0.7:9 has not sent it"),
+    ],
+)
+def test_each_kind_of_wait_has_its_words(record: dict[str, object], words: str) -> None:
+    """Also if nothing more is known."""
+    known = Maps([map_of("tcp://a:1", {"key": "1", "name": "x", "peer": "10.0.0.7:9", **record})])
+    assert words in cause_of(known, known.named("x")[0]).sentence
+
+
+def test_a_circle_ends() -> None:
+    """Two streams that wait for one another, as two services of a deadlock do."""
+    found = map_of(
+        "tcp://a:1",
+        {"key": "1", "name": "x", "waits": "publisher", "on": ["2"]},
+        {"key": "2", "name": "y", "waits": "demand", "out": False, "on": ["1"]},
+    )
+    known = Maps([found])
+    assert [step.record["key"] for step in cause_of(known, known.named("x")[0]).steps] == ["1", "2"]
+
+
+def test_addresses_that_differ_are_joined_by_a_name_that_fits_one_stream() -> None:
+    """Transports without addresses; two streams of that name join nothing."""
+    sent = hop("1", "x", "", "unix:pid 7", out=True, waits="demand")
+    read = hop("2", "x", "", "unix", out=False, waits="demand", place="b.py:1 in b")
+    known = Maps([map_of("tcp://a:1", sent), map_of("tcp://b:1", read)])
+    assert cause_of(known, known.named("x")[0]).sentence.endswith("b.py:1 in b")
+    known = Maps([map_of("tcp://a:1", sent), map_of("tcp://b:1", read, {**read, "key": "3"})])
+    assert len(cause_of(known, known.named("x")[0]).steps) == 1
+
+
+def test_names_of_peers_cannot_control_the_terminal() -> None:
+    """Neither in the sentence."""
+    hostile = "\x1b[2Jx\u202e"
+    found = map_of(
+        "tcp://a:1",
+        {"key": "1", "name": hostile, "peer": hostile, "principal": hostile, "place": hostile},
+    )
+    known = Maps([found])
+    cause = cause_of(known, (found, found.streams["1"]))
+    assert cause.sentence.isprintable()
+    assert all(step.clause.isprintable() for step in cause.steps)
+
+
+def test_a_place_that_is_no_address_is_not_asked() -> None:
+    """A service cannot lead the command to a URL with a path or a user in it."""
+    for peer in ("", "unix:pid 7/..", "a@b:1", "memory://x", "a:1#b"):
+        found = map_of(
+            "tcp://a:1", {"key": "1", "name": "x", "out": False, "waits": "publisher", "peer": peer}
+        )
+        known = Maps([found])
+        assert cause_of(known, known.named("x")[0]).unknown_at is None
+
+
+def test_without_a_name_the_stream_that_stands_longest_is_taken() -> None:
+    """One that this service publishes, and not its own map."""
+    found = map_of(
+        "tcp://a:1",
+        {"key": "1", "name": "old", "since": 5.0},
+        {"key": "2", "name": "older", "since": 1.0, "out": False},
+        {"key": "3", "name": "young", "since": 9.0},
+        {"key": "4", "name": "penstock/demand", "since": 0.0},
+    )
+    known = Maps([found])
+    start = stalest(known)
+    assert start is not None
+    assert start[1]["name"] == "old"
+    assert stalest(Maps([map_of("tcp://a:1")])) is None
+    assert slowest_of(known.named("o"))[1]["name"] == "old"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (12.4, "12 s"), (300, "5 min")]
+)
+def test_a_time_is_written_as_a_person_writes_it(seconds: float, text: str) -> None:
+    """With a tenth only where that matters."""
+    assert seconds_text(seconds) == text
