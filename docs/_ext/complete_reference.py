@@ -107,7 +107,8 @@ class EverydayNames(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Called by Sphinx."""
         root, *layers = _packages(self.arguments[0])
-        # Last: a layer above it may pass on a name of `core`, and is the one that programs import.
+        # `core` is last: a layer above it may pass on a name of `core`, and programs import that
+        # layer.
         layers.sort(key=lambda layer: layer.__name__ == f"{root.__name__}.core")
         lines: list[str] = []
         listed: set[str] = set()

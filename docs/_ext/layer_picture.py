@@ -45,7 +45,7 @@ def imports_of(package: str) -> set[str]:
 
 def _imported(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    # What is imported for type checkers alone does not run.
+    # Imports for type checkers alone do not run.
     checked = [node for node in ast.walk(tree) if isinstance(node, ast.If) and _is_checked(node)]
     skipped = {id(below) for node in checked for part in node.body for below in ast.walk(part)}
     for node in ast.walk(tree):
