@@ -50,6 +50,18 @@ num.network.threads=2
 num.io.threads=2
 """
 
+_GUARD: Final = """\
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller},SASL_PLAINTEXT://127.0.0.1:{guarded}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{guarded}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="swordfish";
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+"""
+"""A second listener, for the user alice, who has no rights. The first one stays as it is."""
+
 
 def why_missing() -> str | None:
     """Return which program a broker needs and the machine lacks; None if all are there."""
@@ -77,24 +89,31 @@ def class_path() -> str:
 class LocalKafka:
     """One broker. `with LocalKafka() as kafka` starts it; `kafka.address` is where it is."""
 
-    def __init__(self, *, is_measured: bool = False, **settings: str) -> None:
-        """`settings` are those of the broker, with ``_`` in the place of dots. One that is measured
+    def __init__(
+        self, *, is_measured: bool = False, is_guarded: bool = False, **settings: str
+    ) -> None:
+        """With `is_guarded`, `guarded_address` is a listener for the user alice, whose password is
+        swordfish. `settings` are those of the broker, with ``_`` in the place of dots. One that is measured
         compiles its code better, which makes its first minute slower.
         """
+        self._more = _GUARD if is_guarded else ""
         self._compiler = [] if is_measured else ["-XX:TieredStopAtLevel=1"]
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self._stack = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self.address: str = ""
+        self.guarded_address: str = ""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-")))
             self._classes = class_path()
-            port, controller = _free_ports(2)
+            port, controller, guarded = _free_ports(3)
             self.address = f"127.0.0.1:{port}"
+            self.guarded_address = f"127.0.0.1:{guarded}"
             self._file = self._folder / "server.properties"
-            text = _SETTINGS.format(port=port, controller=controller, folder=self._folder)
+            places = {"port": port, "controller": controller, "guarded": guarded}
+            text = (_SETTINGS + self._more).format(folder=self._folder, **places)
             more = "".join(f"{name}={value}\n" for name, value in self._settings.items())
             self._file.write_text(text + more)
             self._run_tool("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", self._file)

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import collect_hosts, create_conn
 from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
@@ -36,6 +37,9 @@ T = TypeVar("T")
 
 PAUSE: Final = 0.1
 """Seconds before a request that failed is sent again."""
+
+LONGEST_LOOK: Final = 2.0
+"""Seconds to find out why a broker was not reached."""
 
 METADATA_AGE: Final = 15_000
 """Milliseconds after which the partitions of a topic are looked up again."""
@@ -109,8 +113,25 @@ class Topic:
                 await client.set_topics([self.name])
                 await self._look_at_settings()
         except _FAILED as error:
-            raise explained(error, self.where, self.timeout) from error
+            reason = await self._reason() or error
+            raise explained(reason, self.where, self.timeout) from error
         return count
+
+    async def _reason(self) -> Exception | None:
+        """Return why a broker does not take this user. The client logs it, and raises that no
+        broker answers.
+        """
+        for host, port, _ in collect_hosts(list(self._brokers)):
+            try:
+                async with asyncio.timeout(min(self.timeout, LONGEST_LOOK)):
+                    await (await create_conn(host, port, **self._access.options())).close()
+            except kafka.KafkaError as error:
+                reason: Exception = error
+                if not is_temporary(reason):
+                    return reason
+            except OSError:
+                continue
+        return None
 
     async def aclose(self) -> None:
         """Close the connections."""
