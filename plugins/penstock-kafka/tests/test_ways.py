@@ -11,6 +11,7 @@ from _kafka_helpers import HANGS_AFTER, look_again, new_log, new_topic, numbered
 from penstock_kafka import KafkaLog
 
 import penstock
+import penstock.blocking
 from campaigns._kafka import LocalKafka
 from penstock.logs import Spool
 
@@ -110,3 +111,28 @@ async def test_a_receiver_appends_each_batch_once(kafka: LocalKafka) -> None:
             async with KafkaLog(kafka.address, topic, transactions=1_000) as log:
                 assert (await commit(log))["is_first"] is (number == 0)
                 assert await penstock.collect(log.source(stop="latest")) == numbered(0, 3)
+
+
+async def test_what_spark_asks_of_a_log_is_answered(kafka: LocalKafka) -> None:
+    """Positions with digests, times, and a range of a partition, on a blocking connection, as
+    Spark's source asks for them.
+    """
+    async with new_log(kafka, 2) as log:
+        await log.append(numbered(0, 9), partition="1")
+
+        def ask(address: str) -> tuple[Any, Any, list[bytes]]:
+            with penstock.blocking.connect(address) as peer:
+                facts = peer.request("log?positions&digests=0:0,1:4", serializer="json")
+                times = peer.request("log?times&partition=1", serializer="json")
+                with peer.subscribe("log?partition=1&start=3&stop=6") as stream:
+                    return facts, times, list(stream)
+
+        async with penstock.serve(_service(log), "tcp://127.0.0.1:0") as server:
+            with trio.fail_after(HANGS_AFTER):
+                facts, times, elements = await trio.to_thread.run_sync(
+                    ask, str(server.addresses[0])
+                )
+    assert (facts["1"]["earliest"], facts["1"]["latest"]) == (0, 9)
+    assert (facts["0"]["digest"], len(facts["1"]["digest"])) == ("", 16)
+    assert (times[0][0], times[-1][1]) == (0, 9)
+    assert elements == numbered(3, 6)
