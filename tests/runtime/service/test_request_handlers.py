@@ -227,6 +227,37 @@ class CountedPlaces(StreamSlots):
         self.stops += 1
 
 
+@asynccontextmanager
+async def _calling(
+    places: CountedPlaces, *, on_violation: Callable[[Exception], None] = lambda _: None
+) -> AsyncIterator[tuple[HandlerCalls, trio.Nursery]]:
+    """Run the calls of handlers on the task of a connection that hears nothing."""
+
+    async def hear() -> bool:
+        await trio.Event().wait()
+        return False
+
+    runner = InlineTaskRunner(hear, lambda: None, turns=DecodingTurns(), turn=1.0)
+    calls = HandlerCalls(runner, Scope(runner, on_violation=on_violation), places)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(runner.run, nursery)
+        await trio.testing.wait_all_tasks_blocked()
+        yield calls, nursery
+        if not nursery.cancel_scope.cancel_called:
+            runner.stop()
+
+
+def _call_of(
+    handler: Callable[[bytes], Awaitable[bytes]],
+    calls: HandlerCalls,
+    subscriber: ManualSubscriber | None = None,
+) -> HandlerCall:
+    """Return one call of a handler, with the data ``data``."""
+    peer = PeerIdentity(address="test")
+    hears = ManualSubscriber() if subscriber is None else subscriber
+    return HandlerCall(calls, Handler(handler, "the handler"), b"data", peer, hears)
+
+
 async def test_a_cancelled_nursery_stops_the_handler_and_fails_its_subscriber() -> None:
     """Rule 1.4: no subscriber is left waiting, and the place is free."""
 
@@ -241,23 +272,9 @@ async def test_a_cancelled_nursery_stops_the_handler_and_fails_its_subscriber() 
     heard: list[BaseException] = []
     places = CountedPlaces()
 
-    async def hear() -> bool:
-        await trio.Event().wait()
-        return False
-
-    runner = InlineTaskRunner(hear, lambda: None, turns=DecodingTurns(), turn=1.0)
-    calls = HandlerCalls(runner, Scope(runner, on_violation=heard.append), places)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(runner.run, nursery)
-        await trio.testing.wait_all_tasks_blocked()
+    async with _calling(places, on_violation=heard.append) as (calls, nursery):
         subscriber = Hears()
-        reply = HandlerCall(
-            calls,
-            Handler(handler, "the handler"),
-            b"data",
-            PeerIdentity(address="test"),
-            subscriber,
-        )
+        reply = _call_of(handler, calls, subscriber)
         subscriber.on_subscribe(reply)
         reply.request(1)
         reply.request(1)
@@ -279,22 +296,8 @@ async def test_a_cancelled_call_keeps_its_place_until_its_handler_has_stopped() 
             await may_stop.wait()
         return data
 
-    async def hear() -> bool:
-        await trio.Event().wait()
-        return False
-
-    runner = InlineTaskRunner(hear, lambda: None, turns=DecodingTurns(), turn=1.0)
-    calls = HandlerCalls(runner, Scope(runner, on_violation=lambda _: None), places)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(runner.run, nursery)
-        await trio.testing.wait_all_tasks_blocked()
-        reply = HandlerCall(
-            calls,
-            Handler(handler, "the handler"),
-            b"data",
-            PeerIdentity(address="test"),
-            ManualSubscriber(),
-        )
+    async with _calling(places) as (calls, _):
+        reply = _call_of(handler, calls)
         reply.request(1)
         await trio.testing.wait_all_tasks_blocked()
         reply.cancel()
@@ -303,7 +306,6 @@ async def test_a_cancelled_call_keeps_its_place_until_its_handler_has_stopped() 
         may_stop.set()
         await trio.testing.wait_all_tasks_blocked()
         assert (places.freed, places.kept) == (0, 0)
-        runner.stop()
 
 
 async def test_a_call_that_has_not_begun_frees_its_place_with_the_cancel() -> None:
@@ -311,16 +313,7 @@ async def test_a_call_that_has_not_begun_frees_its_place_with_the_cancel() -> No
     places = CountedPlaces()
     async with trio.open_nursery() as nursery:
         calls = HandlerCalls(_Starts(nursery), Scope(nursery, on_violation=lambda _: None), places)
-        waits, answers = (
-            HandlerCall(
-                calls,
-                Handler(reverse, "the handler"),
-                b"data",
-                PeerIdentity(address="test"),
-                ManualSubscriber(),
-            )
-            for _ in range(2)
-        )
+        waits, answers = (_call_of(reverse, calls) for _ in range(2))
         waits.cancel()
         waits.cancel()
         assert places.freed == 1
@@ -348,36 +341,21 @@ async def test_a_call_that_is_cancelled_before_its_turn_is_not_made() -> None:
     called: list[str] = []
     places = CountedPlaces()
 
-    async def hear() -> bool:
-        await trio.Event().wait()
-        return False
-
     async def handler(data: bytes) -> bytes:
         called.append("called")
         reply.cancel()
         await trio.Event().wait()
         return data
 
-    runner = InlineTaskRunner(hear, lambda: None, turns=DecodingTurns(), turn=1.0)
-    calls = HandlerCalls(runner, Scope(runner, on_violation=lambda _: None), places)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(runner.run, nursery)
-        await trio.testing.wait_all_tasks_blocked()
+    async with _calling(places) as (calls, nursery):
         for cancelled in (True, False):
-            reply = HandlerCall(
-                calls,
-                Handler(handler, "the handler"),
-                b"data",
-                PeerIdentity(address="test"),
-                ManualSubscriber(),
-            )
+            reply = _call_of(handler, calls)
             reply.request(1)
             if cancelled:
                 reply.cancel()
             await trio.testing.wait_all_tasks_blocked()
             assert called == ([] if cancelled else ["called"])
         assert len(nursery.child_tasks) == 1  # the reader
-        runner.stop()
 
 
 # --- the look-up
