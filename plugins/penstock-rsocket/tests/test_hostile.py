@@ -1,8 +1,8 @@
 """Floods: what one client can make a server hold and send, with default limits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import penstock_rsocket as rsocket
@@ -35,6 +35,44 @@ class Delegate:
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
+
+
+def served(setup: rsocket.Setup = SETUP) -> Session:
+    """Return the session of a server that has received a SETUP."""
+    delegate = Delegate()
+    session = delegate.session = Session(
+        delegate, RsocketDialect, role=Role.SERVER, limits=Limits(), random=lambda: 0.5
+    )
+    session.start(0.0)
+    session.receive(encode(setup), 0.0)
+    return session
+
+
+class Cost(NamedTuple):
+    """The bytes of an attack, the bytes that were sent for it, and the most that were held."""
+
+    received: int
+    sent: int
+    held: int
+
+
+def flood(
+    session: Session, attack: Iterable[bytes], *, most: int = BYTES, reads: bool = True
+) -> Cost:
+    """Receive an attack until it ends the connection, or `most` bytes of it. The time stands still.
+
+    If not `reads`, the client takes nothing before the end.
+    """
+    received = sent = held = 0
+    for chunk in attack:
+        session.receive(chunk, 0.0)
+        received += len(chunk)
+        held = max(held, session.held())
+        if reads:
+            sent += len(session.take())
+        if session.state.is_closing or received > most:
+            break
+    return Cost(received, sent + len(session.take()), held)
 
 
 def odd() -> Iterator[int]:
@@ -161,26 +199,12 @@ def test_a_flood_ends_its_connection_and_costs_little(
     attack: Callable[[], Iterator[bytes]], reads: bool
 ) -> None:
     """Whether the client reads or not. Time stands still, so no budget is filled again."""
-    delegate = Delegate()
-    session = delegate.session = Session(
-        delegate, RsocketDialect, role=Role.SERVER, limits=Limits(), random=lambda: 0.5
-    )
-    session.start(0.0)
-    session.receive(encode(SETUP), 0.0)
-    received = sent = held = 0
-    for chunk in attack():
-        session.receive(chunk, 0.0)
-        received += len(chunk)
-        held = max(held, session.held())
-        if reads:
-            sent += len(session.take())
-        if session.state.is_closing or received > BYTES:
-            break
-    sent += len(session.take())
+    session = served()
+    cost = flood(session, attack(), reads=reads)
     # A bomb is one refused request, and an echo for each KEEPALIVE is what the protocol wants.
     assert session.state.is_closing or attack is metadata_bombs or (reads and attack is keepalives)
-    assert held < HELD
-    assert sent < SENT_FOR_EACH * received
+    assert cost.held < HELD
+    assert cost.sent < SENT_FOR_EACH * cost.received
 
 
 @pytest.mark.parametrize(
@@ -193,23 +217,11 @@ def test_large_metadata_holds_what_unfinished_data_may(
     each request, and all unfinished requests together have that of data in fragments. Metadata that
     is whole is not kept after its request.
     """
-    delegate = Delegate()
-    session = delegate.session = Session(
-        delegate, RsocketDialect, role=Role.SERVER, limits=Limits(), random=lambda: 0.5
-    )
-    session.start(0.0)
-    session.receive(encode(SETUP), 0.0)
-    received = sent = held = 0
-    for chunk in attack():
-        session.receive(chunk, 0.0)
-        received += len(chunk)
-        held = max(held, session.held())
-        sent += len(session.take())
-        if session.state.is_closing or received > 3 * BYTES:
-            break
+    session = served()
+    cost = flood(session, attack(), most=3 * BYTES)
     assert session.state.is_closing or attack in (pushes_of_bombs, types_without_end)
-    assert held < HELD * (3 if attack is metadata_in_fragments else 1)
-    assert sent < received / 50
+    assert cost.held < HELD * (3 if attack is metadata_in_fragments else 1)
+    assert cost.sent < cost.received / 50
 
 
 class Owner:
@@ -261,40 +273,23 @@ def test_a_connection_that_can_be_resumed_holds_as_little(
     session.start(0.0)
     session.receive(encode(attrs.evolve(SETUP, token=b"t" * 16)), 0.0)
     assert owner.tokens == [b"t" * 16]
-    received = sent = held = 0
-    for chunk in attack():
-        session.receive(chunk, 0.0)
-        received += len(chunk)
-        held = max(held, session.held())
-        sent += len(session.take())
-        if session.state.is_closing or received > BYTES:
-            break
+    cost = flood(session, attack())
     # `paid_questions` asks as often as the protocol wants.
     assert session.state.is_closing or attack is paid_questions
-    assert held < HELD
-    assert sent < SENT_FOR_EACH * received
+    assert cost.held < HELD
+    assert cost.sent < SENT_FOR_EACH * cost.received
 
 
 def test_requests_above_a_lease_end_the_connection_that_floods() -> None:
     """Each is refused, and refusals have a rate."""
-    delegate = Delegate()
-    session = delegate.session = Session(
-        delegate, RsocketDialect, role=Role.SERVER, limits=Limits(), random=lambda: 0.5
+    session = served(attrs.evolve(SETUP, leases=True))
+    requests = (
+        encode(rsocket.RequestResponse(stream_id=stream_id, metadata=ROUTE)) for stream_id in odd()
     )
-    session.start(0.0)
-    session.receive(encode(attrs.evolve(SETUP, leases=True)), 0.0)
-    received = sent = held = 0
-    for stream_id in odd():
-        chunk = encode(rsocket.RequestResponse(stream_id=stream_id, metadata=ROUTE))
-        session.receive(chunk, 0.0)
-        received += len(chunk)
-        held = max(held, session.held())
-        sent += len(session.take())
-        if session.state.is_closing or received > BYTES:
-            break
+    cost = flood(session, requests)
     assert session.state.is_closing
-    assert held < HELD
-    assert sent < SENT_FOR_EACH * received
+    assert cost.held < HELD
+    assert cost.sent < SENT_FOR_EACH * cost.received
 
 
 def test_a_server_cannot_flood_a_client_with_metadata_of_elements() -> None:
@@ -327,12 +322,7 @@ def test_a_server_cannot_flood_a_client_with_metadata_of_elements() -> None:
 
 def test_a_frame_that_never_ends_holds_what_a_frame_may() -> None:
     """And one above the limit holds nothing."""
-    delegate = Delegate()
-    session = delegate.session = Session(
-        delegate, RsocketDialect, role=Role.SERVER, limits=Limits(), random=lambda: 0.5
-    )
-    session.start(0.0)
-    session.receive(encode(SETUP), 0.0)
+    session = served()
     head = encode(rsocket.Payload(stream_id=1, data=bytes(8 << 20)))[:9]
     session.receive(head, 0.0)
     for _ in range(100):

@@ -62,17 +62,8 @@ class TypedJson(TypedSerializer):
             self._bounds.check_written(data)
         return data
 
-    def loads(self, data: bytes, /) -> object:
-        if len(data) > self._short:
-            self._bounds.check_received(data)
-        try:
-            element: object = self._decode(data)
-        except Exception as error:  # boundary: msgspec, and validators that a user wrote
-            failed = self.failed_read(error)
-            raise failed from failed.__cause__
-        if element is None:
-            raise UsageError(NULL_ARRIVED)
-        return element
+    def _null_arrived(self) -> Exception:
+        return UsageError(NULL_ARRIVED)
 
     def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
         for element in elements if max(map(len, elements), default=0) > self._short else ():

@@ -79,10 +79,12 @@ class TypedSerializer(Serializer):
             failed = self.failed_read(error)
             raise failed from failed.__cause__
         if element is None:
-            raise ProtocolError(
-                f"the null of {self.format} arrived as an element. {self.no_element}"
-            )
+            raise self._null_arrived()
         return element
+
+    def _null_arrived(self) -> Exception:
+        """Return the error for a null that was read as an element."""
+        return ProtocolError(f"the null of {self.format} arrived as an element. {self.no_element}")
 
     def for_type(self, kind: Any, /) -> Serializer:
         """Raise UsageError: the type is set."""

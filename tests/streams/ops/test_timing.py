@@ -18,6 +18,9 @@ from tests.streams.ops._harness_actions import close_nursery, stop_nursery
 from tests.streams.ops.harness import OperatorHarness, ScriptedError, clear_tracebacks
 
 TIMED = [ops.debounce, ops.throttle, ops.timeout, ops.delay, ops.sample]
+NEWEST = [ops.debounce, ops.sample]
+"""They hold the newest element until it is due."""
+
 WITH_TASK = [ops.debounce, ops.timeout, ops.delay, ops.sample]
 
 
@@ -156,14 +159,15 @@ async def test_debounce_passes_on_an_element_that_no_newer_one_follows(
         assert recorder.elements == [3]
 
 
-async def test_debounce_requests_one_element_at_a_time(
-    autojump_clock: trio.testing.MockClock,
+@pytest.mark.parametrize("operator", NEWEST)
+async def test_one_element_is_requested_at_a_time(
+    operator: Callable[[Any], Any], autojump_clock: trio.testing.MockClock
 ) -> None:
     """One element is outstanding while demand is left.
     When demand is used up, no further one is requested.
     """
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.debounce(2))
+        recorder = harness.run(operator(2))
         recorder.request(1)
         recorder.request(1)
         assert harness.upstreams[0].requests == [1]
@@ -227,12 +231,13 @@ async def test_debounce_passes_the_waiting_element_on_at_completion(
         assert recorder.signals == [("next", 2), ("complete",)]
 
 
-async def test_debounce_completes_after_the_waiting_element(
-    autojump_clock: trio.testing.MockClock,
+@pytest.mark.parametrize("operator", NEWEST)
+async def test_the_completion_comes_after_the_waiting_element(
+    operator: Callable[[Any], Any], autojump_clock: trio.testing.MockClock
 ) -> None:
     """Without demand the last element waits, and the completion waits with it."""
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.debounce(2))
+        recorder = harness.run(operator(2))
         recorder.request(1)
         harness.upstreams[0].emit()
         await trio.sleep(3)
@@ -244,18 +249,16 @@ async def test_debounce_completes_after_the_waiting_element(
         assert recorder.signals == [("next", 1), ("next", 2), ("complete",)]
 
 
-async def test_debounce_drops_the_waiting_element_on_an_error(
-    autojump_clock: trio.testing.MockClock,
+@pytest.mark.parametrize("operator", NEWEST)
+async def test_an_error_drops_the_waiting_element(
+    operator: Callable[[Any], Any], autojump_clock: trio.testing.MockClock
 ) -> None:
     """An error passes at once (rule 4.2)."""
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.debounce(2))
+        recorder = harness.run(operator(2))
         recorder.request(3)
         harness.upstreams[0].emit()
-        stage = harness.upstreams[0]._subscriber
-        error = ScriptedError("now")
-        harness.upstreams[0].fail(error)
-        assert stage is not None
+        harness.upstreams[0].fail(error := ScriptedError("now"))
         assert harness.held == 0
         await trio.sleep(10)
         assert recorder.signals == [("error", error)]
@@ -661,31 +664,6 @@ async def test_sample_passes_on_the_newest_element_of_each_period(
         assert recorder.elements == [3, 4]
 
 
-async def test_sample_requests_one_element_at_a_time(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    """One element is outstanding while demand is left.
-    When demand is used up, no further one is requested.
-    """
-    async with OperatorHarness() as harness:
-        recorder = harness.run(ops.sample(2))
-        recorder.request(1)
-        recorder.request(1)
-        assert harness.upstreams[0].requests == [1]
-        harness.upstreams[0].emit(2)
-        assert harness.upstreams[0].requests == [1, 1, 1]
-        await trio.sleep(3)
-        harness.upstreams[0].emit()
-        await trio.sleep(3)
-        assert recorder.elements == [2, 3]
-        assert harness.upstreams[0].requests == [1, 1, 1, 1]
-        harness.upstreams[0].emit()
-        await trio.sleep(3)
-        assert recorder.elements == [2, 3]
-        assert harness.upstreams[0].outstanding == 0
-        assert harness.held == 1
-
-
 async def test_an_element_of_sample_without_demand_waits_for_a_period_after_the_next_request(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
@@ -705,39 +683,6 @@ async def test_an_element_of_sample_without_demand_waits_for_a_period_after_the_
         assert recorder.elements == [1]
         await trio.sleep(1.5)
         assert recorder.elements == [1, 3]
-
-
-async def test_sample_passes_the_waiting_element_on_at_completion(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    """No newer element can follow, so it goes on at once if it is requested, else with the next
-    request, and then the completion.
-    """
-    async with OperatorHarness() as harness:
-        recorder = harness.run(ops.sample(2))
-        recorder.request(1)
-        harness.upstreams[0].emit()
-        await trio.sleep(3)
-        harness.upstreams[0].emit()
-        harness.upstreams[0].complete()
-        await trio.sleep(10)
-        assert recorder.signals == [("next", 1)]
-        recorder.request(1)
-        assert recorder.signals == [("next", 1), ("next", 2), ("complete",)]
-
-
-async def test_sample_drops_the_waiting_element_on_an_error(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    """An error passes at once (rule 4.2)."""
-    async with OperatorHarness() as harness:
-        recorder = harness.run(ops.sample(2))
-        recorder.request(3)
-        harness.upstreams[0].emit()
-        harness.upstreams[0].fail(error := ScriptedError("now"))
-        assert harness.held == 0
-        await trio.sleep(10)
-        assert recorder.signals == [("error", error)]
 
 
 @settings(deadline=None, max_examples=60)

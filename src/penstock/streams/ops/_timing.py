@@ -5,6 +5,7 @@ without demand a source has to be silent. If a source must not wait for a slow s
 `drop` or `latest` before them.
 """
 
+from abc import abstractmethod
 from collections import deque
 from math import inf
 from typing import Final, TypeVar
@@ -128,7 +129,9 @@ def sample(seconds: float) -> SameTypeOperator:
     )
 
 
-class _DebounceStage(HoldingStage[A, A]):
+class _NewestStage(HoldingStage[A, A]):
+    """Holds the newest element until it is due, and requests one element at a time."""
+
     __slots__ = ("_is_due", "_is_outstanding", "_newest", "_seconds", "_timer")
 
     def __init__(self, downstream: Subscriber[A], scope: Scope, seconds: float, label: str) -> None:
@@ -136,8 +139,29 @@ class _DebounceStage(HoldingStage[A, A]):
         self._seconds = seconds
         self._newest: A | None = None
         self._is_outstanding = False  # True between request(1) and its element
-        self._is_due = False
+        self._is_due = False  # for debounce until the next element, for sample in _on_deadline
         self._timer = Timer(scope, label, on_deadline=self._on_deadline, fail=self._fail)
+
+    @abstractmethod
+    def _on_deadline(self) -> None:
+        """Let the newest element be due, and pass it on."""
+
+    def _has_held(self) -> bool:
+        return self._newest is not None
+
+    def _next_due(self) -> A | None:
+        if not (self._is_due or self._upstream_completed):
+            return None
+        newest, self._newest = self._newest, None
+        return newest
+
+    def _release(self) -> None:
+        self._newest = None
+        self._timer.stop()
+
+
+class _DebounceStage(_NewestStage[A]):
+    __slots__ = ()
 
     def on_next(self, element: A, /) -> None:
         if self._is_over:
@@ -150,15 +174,6 @@ class _DebounceStage(HoldingStage[A, A]):
         self._is_due = True
         self._pass_on()
 
-    def _has_held(self) -> bool:
-        return self._newest is not None
-
-    def _next_due(self) -> A | None:
-        if not (self._is_due or self._upstream_completed):
-            return None
-        newest, self._newest = self._newest, None
-        return newest
-
     def _request_upstream(self) -> None:
         if self._is_outstanding or not self._demand:
             return
@@ -166,10 +181,6 @@ class _DebounceStage(HoldingStage[A, A]):
         if self._newest is not None:  # its time begins now, with the request for a newer element
             self._timer.set(self._seconds)
         self._upstream.request(1)
-
-    def _release(self) -> None:
-        self._newest = None
-        self._timer.stop()
 
 
 class _ThrottleStage(Stage[A, A]):
@@ -277,26 +288,17 @@ class _DelayStage(HoldingStage[A, A]):
             self._outstanding += missing
             self._upstream.request(missing)
 
-    @property
-    def _held_count(self) -> int:
-        return len(self._held)
-
     def _release(self) -> None:
         self._held.clear()
         self._timer.stop()
 
 
-class _SampleStage(HoldingStage[A, A]):
-    __slots__ = ("_is_due", "_is_outstanding", "_is_ticking", "_newest", "_seconds", "_timer")
+class _SampleStage(_NewestStage[A]):
+    __slots__ = ("_is_ticking",)
 
     def __init__(self, downstream: Subscriber[A], scope: Scope, seconds: float, label: str) -> None:
-        super().__init__(downstream)
-        self._seconds = seconds
-        self._newest: A | None = None
-        self._is_outstanding = False  # True between request(1) and its element
-        self._is_due = False  # True inside _on_deadline
+        super().__init__(downstream, scope, seconds, label)
         self._is_ticking = False  # the timer is set
-        self._timer = Timer(scope, label, on_deadline=self._on_deadline, fail=self._fail)
 
     def on_next(self, element: A, /) -> None:
         if self._is_over:
@@ -311,15 +313,6 @@ class _SampleStage(HoldingStage[A, A]):
         self._pass_on()
         self._is_due = False
 
-    def _has_held(self) -> bool:
-        return self._newest is not None
-
-    def _next_due(self) -> A | None:
-        if not (self._is_due or self._upstream_completed):
-            return None
-        newest, self._newest = self._newest, None
-        return newest
-
     def _request_upstream(self) -> None:
         if not self._demand:
             return
@@ -329,7 +322,3 @@ class _SampleStage(HoldingStage[A, A]):
         if not self._is_outstanding:
             self._is_outstanding = True
             self._upstream.request(1)
-
-    def _release(self) -> None:
-        self._newest = None
-        self._timer.stop()
