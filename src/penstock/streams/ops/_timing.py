@@ -288,6 +288,10 @@ class _DelayStage(HoldingStage[A, A]):
             self._outstanding += missing
             self._upstream.request(missing)
 
+    @property
+    def _held_count(self) -> int:
+        return len(self._held)
+
     def _release(self) -> None:
         self._held.clear()
         self._timer.stop()
