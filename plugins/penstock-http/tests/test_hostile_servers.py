@@ -242,7 +242,7 @@ async def test_endless_extensions_of_chunks_are_not_read_for_ever(autojump_clock
 
 
 async def test_small_chunks_are_read(autojump_clock: Clock) -> None:
-    """A server may send each byte in a chunk of its own."""
+    """A server may send each byte in its own chunk."""
 
     def answer(number: int) -> Iterator[bytes]:
         if number:
@@ -289,7 +289,7 @@ async def test_a_head_that_comes_byte_by_byte_is_given_up(
 
 
 async def test_a_body_that_comes_byte_by_byte_is_read(autojump_clock: Clock) -> None:
-    """Its bytes are no head, and a slow link is no fault."""
+    """The limit of 30 s is for the head. A body may come over a slow link."""
 
     def answer(_: int) -> Iterator[bytes]:
         element = b"e" * 20
@@ -318,8 +318,8 @@ async def test_a_good_answer_without_a_subscription_says_that_it_is_none(
 async def test_a_server_that_cannot_be_reached_is_reported_at_once(
     hangs: bool, autojump_clock: Clock
 ) -> None:
-    """There is no subscription that a later attempt could save. A name server that hangs has the
-    time of a handshake.
+    """No subscription exists that a later attempt could save. A name server that hangs has the time
+    of a handshake.
     """
 
     def answer(_: int) -> Iterator[bytes]:

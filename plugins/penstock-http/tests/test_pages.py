@@ -30,7 +30,7 @@ def _described(**options: Any) -> Service:
 
     @shop.publisher("ticks/{symbol}", serializer="json")
     async def ticks(symbol: str, every: float, limit: int = 10):
-        """Prices as they come."""
+        """Each price once it is known."""
         yield {"symbol": symbol}
 
     @shop.publisher("secret")

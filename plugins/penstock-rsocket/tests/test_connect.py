@@ -358,7 +358,7 @@ async def test_a_message_may_have_a_name(autojump_clock: Clock) -> None:
 
 
 async def test_metadata_about_the_connection_crosses(autojump_clock: Clock) -> None:
-    """In both directions, on stream 0, and without an id of its own."""
+    """It is sent in both directions, on stream 0, and without an id."""
     service, got = penstock.Service(), list[bytes]()
 
     @service.metadata_push

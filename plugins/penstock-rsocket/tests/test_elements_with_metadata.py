@@ -148,7 +148,7 @@ ELEMENTS = [
 async def test_a_client_reads_the_metadata_of_elements_and_answers(
     autojump_clock: Clock, frames: list[Payload]
 ) -> None:
-    """Whole and in fragments, in a stream and as an answer. The next element has none."""
+    """Whole and in fragments, in a stream and as an answer. The next element has no metadata."""
     data = b"".join(frame.data for frame in frames)
     async with raw_server() as (peer, raw):
         async with peer.subscribe("a", demand=9) as stream:

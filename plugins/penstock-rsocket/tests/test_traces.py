@@ -127,7 +127,7 @@ def test_what_has_no_place_in_the_other_form() -> None:
 
 
 async def test_a_client_sends_the_trace_of_each_stream_and_request(autojump_clock: Clock) -> None:
-    """After the route, and after the metadata of the program. A message has none."""
+    """It is sent after the route and the metadata of the program. A message carries no trace."""
     traces = Traces()
     async with raw_server(registry=registry_with(traces)) as (peer, raw):
         entry = encode_composite([(TRACING, encode_trace(TRACE))])

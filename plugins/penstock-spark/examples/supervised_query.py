@@ -79,7 +79,7 @@ def main(spark: Any, folder: Path) -> None:
         is_over.set()
         server.join()
     print(f"{spark.read.parquet(str(folder / 'rows')).count():,} orders")
-    while not lags:  # Spark tells its listeners in a thread of its own
+    while not lags:  # Spark tells its listeners in another thread
         time.sleep(0.1)
     print("behind:", lags[-1].maxOffsetsBehindLatest)
 

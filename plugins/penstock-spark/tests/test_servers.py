@@ -54,7 +54,7 @@ class Server:
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Two servers: each has a partition of its own, and both have one. The time."""
+    """Two servers: each has one partition alone, and both have a third one. The time."""
     Server.known = {
         ONE: {EAST: Facts(0, 10), BOTH: Facts(0, 7)},
         OTHER: {WEST: Facts(5, 20, ("tcp://reader:1",)), BOTH: Facts(2, 9)},

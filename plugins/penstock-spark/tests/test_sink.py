@@ -205,7 +205,7 @@ def test_a_checkpoint_from_an_older_copy_is_refused(
 def test_of_two_queries_with_copies_of_one_checkpoint_one_is_refused(
     spark: Any, tmp_path: Path, receiver: Receiver
 ) -> None:
-    """Batch 1 of the other one has other rows. With a checkpoint of its own it writes them."""
+    """Batch 1 of the other one has other rows. With a new checkpoint it writes them."""
     lines(tmp_path / "in", 1, 10)
     write_all(spark, tmp_path, receiver)
     checkpoint, copy, row = (tmp_path / name for name in ("checkpoint", "copy", "in/001.txt"))
@@ -224,7 +224,7 @@ def test_of_two_queries_with_copies_of_one_checkpoint_one_is_refused(
 
 
 def test_two_queries_write_to_one_log(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
-    """At the same time, each with a checkpoint of its own: each row of both is there once."""
+    """They run at the same time, with two checkpoints: each row of both is there once."""
     folders = [tmp_path / name for name in ("one", "other")]
     every = []
     for folder in folders:

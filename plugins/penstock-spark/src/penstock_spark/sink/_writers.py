@@ -28,7 +28,7 @@ from penstock_spark.sink._records import checked, record_encoder
 from penstock_spark.sink._settings import SinkSettings
 from penstock_spark.sink._staging import TaskId, abort, commit, stage
 
-# pyspark 4.0 has none: there `PenstockDataSource` refuses the query, and `write` works.
+# pyspark 4.0 lacks this class: there `PenstockDataSource` refuses the query, and `write` works.
 _StreamArrowWriter: Any = getattr(datasource, "DataSourceStreamArrowWriter", object)
 
 BATCH_ID = "streaming.sql.batchId"

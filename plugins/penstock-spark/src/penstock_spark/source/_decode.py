@@ -51,7 +51,8 @@ OF_DATA: Final = (
     pa.ArrowException,
 )
 """What serializers, Arrow and the conversions raise for bytes of a peer that do not fit the schema.
-Any other exception, such as one of a missing module, is no fault of an element: it ends the task.
+Any other exception, such as one of a missing module, is not the fault of an element: it ends the
+task.
 """
 
 

@@ -280,7 +280,7 @@ class Plan:
     def _kept(self, key: Key, position: int, facts: Facts, what: str) -> int:
         if facts.earliest <= position <= facts.latest:
             return position
-        # The server that had it is away, and the one that answers has less.
+        # The server that had it is away, and the server that answers has less.
         if position > facts.latest and not self._publisher.is_complete:
             return position
         reason = (

@@ -20,7 +20,7 @@ class RecordDecoder:
         self._values = values
 
     def decode(self, elements: Sequence[bytes]) -> Decoded:
-        """Return the columns. An element that is no record has a row of nulls."""
+        """Return the columns. An element that is not a record has a row of nulls."""
         records: list[Record] = []
         places: list[int] = []
         bad: list[Undecodable] = []
