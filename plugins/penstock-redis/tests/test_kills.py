@@ -114,7 +114,7 @@ async def test_a_server_that_came_back_with_less_is_damaged(tmp_path: Path) -> N
             await trio.to_thread.run_sync(server.start)
             with pytest.raises(LogDamaged, match="had 2 elements, and has 0"):
                 await log.append([b"3"])
-            with pytest.raises(LogError, match="had 2 elements"):
+            with pytest.raises(LogError, match=r"had 2 elements|was deleted"):
                 await anext(stream)
         async with log:  # what is left can be opened
             assert await log.append([b"1"]) == range(1)

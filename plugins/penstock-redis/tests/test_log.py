@@ -192,6 +192,29 @@ async def test_large_elements_come_in_bounded_fetches(redis: RedisServer) -> Non
         assert await penstock.collect(log.source(stop="latest")) == elements
 
 
+async def test_a_fetch_is_bounded_when_large_elements_follow_small_ones(tmp_path: Path) -> None:
+    """By the largest element that the partition ever had, and not by the size of the last ones."""
+    needs_redis()
+    keep = Retention(max_bytes=120 << 20)
+    with running_redis(tmp_path / "large", "--maxmemory", "512mb") as server:
+        async with new_log(server, retention=keep) as log:
+            await log.append([b"small"] * 2_000)
+            for _ in range(30):
+                await log.append([b"x" * (3 << 20)])
+            sizes = []
+            read = log._broker.read
+
+            async def counted(*place: Any) -> Sequence[bytes]:
+                found = await read(*place)
+                sizes.append(sum(map(len, found)))
+                return found
+
+            log._broker.read = counted  # type: ignore[method-assign]  # to count
+            async with penstock.subscribe(log.source(stop=2_030), demand=4_000) as stream:
+                assert sum([1 async for _ in stream]) == 2_030
+            assert max(sizes) <= 64 << 20
+
+
 async def test_elements_are_bytes_of_any_kind(redis: RedisServer) -> None:
     """Empty ones, ends of lines, zeros."""
     elements = [b"", b"\r\n", b"\0", b"$5\r\nabc", bytes(range(256))]

@@ -8,7 +8,8 @@ Rules of this file:
 * The id of an entry is `time-position`, in milliseconds and dense. Both never go back in a
   partition. So a time is found by Redis itself, and a position by halving the times.
 * `meta` has for each partition `n:` the position of the next element, `e:` that of the oldest one,
-  `t:` the time of the newest one, and `s:` the bytes of all, if somebody counts them.
+  `t:` the time of the newest one, `m:` the bytes of the largest one that it ever had, and `s:` the
+  bytes of all, if somebody counts them.
 * A writer has an epoch, one for each connection, and numbers what it sends in a slot. A command of
   an older connection that arrives late is refused. One that is sent again, because its reply was
   lost, gets the reply of the first time.
@@ -83,7 +84,8 @@ local function trim(stream, latest, newest, size, keep)
 end
 
 local function add(stream, meta, name, elements, first, count, keep)
-  local known = redis.call('HMGET', meta, 'n:' .. name, 'e:' .. name, 't:' .. name, 's:' .. name)
+  local known = redis.call('HMGET', meta, 'n:' .. name, 'e:' .. name, 't:' .. name, 's:' .. name,
+    'm:' .. name)
   local latest, earliest = tonumber(known[1]), tonumber(known[2])
   if not latest then
     return redis.error_reply('GONE ' .. meta .. ' does not have the partition')
@@ -92,9 +94,10 @@ local function add(stream, meta, name, elements, first, count, keep)
   local newest = math.max(keep.now, tonumber(known[3]))
   local size = tonumber(known[4])
   if keep.bytes > 0 and not size then size = bytes_in(stream) end
-  local prefix = string.format('%.0f', newest) .. '-'
+  local prefix, largest = string.format('%.0f', newest) .. '-', 0
   for at = 0, count - 1 do
     local element = elements[first + at]
+    if #element > largest then largest = #element end
     redis.call('XADD', stream, prefix .. string.format('%.0f', latest + at), 'e', element)
     if size then size = size + #element end
   end
@@ -102,6 +105,9 @@ local function add(stream, meta, name, elements, first, count, keep)
   earliest, size = trim(stream, after, newest, size, keep)
   redis.call('HSET', meta, 'n:' .. name, string.format('%.0f', after),
     'e:' .. name, string.format('%.0f', earliest), 't:' .. name, string.format('%.0f', newest))
+  if largest > (tonumber(known[5]) or 0) then
+    redis.call('HSET', meta, 'm:' .. name, largest)
+  end
   if keep.bytes > 0 then
     redis.call('HSET', meta, 's:' .. name, string.format('%.0f', size))
   elseif known[4] then
@@ -277,4 +283,3 @@ PUBLISH: Final = Script(_COMMON + _PUBLISH)
 READ: Final = Script(_COMMON + _READ)
 TIMES: Final = Script(_COMMON + _TIMES)
 MAKE: Final = Script(_MAKE)
-SCRIPTS: Final = (CONNECT, APPEND, PUBLISH, READ, TIMES, MAKE)

@@ -1,0 +1,62 @@
+"""The brokers of this campaign: how a server is run, and how a log on it is opened."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from _nats_server import PROGRAM as NATS
+from _nats_server import running_nats
+from _redis_server import PROGRAM as REDIS
+from _redis_server import running_redis
+from penstock_nats import JetStreamLog
+from penstock_redis import RedisLog
+
+from penstock import Retention
+from penstock.logs import BrokerLog
+
+PLENTY: Final = Retention(max_count=10_000_000)
+TIMEOUT: Final = 50.0
+
+
+class Server(Protocol):
+    """A server that can be killed, and started with what it had."""
+
+    url: str
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+
+    def kill(self) -> None:
+        """End it as kill -9 does."""
+
+
+class Engine(NamedTuple):
+    """A broker. `open_log` gets a URL, and options of the log."""
+
+    name: str
+    program: str | None
+    running: Callable[[Path], AbstractContextManager[Server]]
+    open_log: Callable[..., BrokerLog]
+
+    def writer(self, url: str, **options: Any) -> BrokerLog:
+        """Return a log for appending."""
+        return self.open_log(url, "orders", retention=PLENTY, timeout=TIMEOUT, **options)
+
+    def reader(self, url: str) -> BrokerLog:
+        """Return a log for reading."""
+        return self.open_log(url, "orders", read_only=True, timeout=TIMEOUT)
+
+
+def _redis(folder: Path) -> AbstractContextManager[Server]:
+    return running_redis(folder, "--maxmemory", "1gb")
+
+
+def _nats(folder: Path) -> AbstractContextManager[Server]:
+    return running_nats(folder)
+
+
+ENGINES: Final = {
+    "redis": Engine("redis", REDIS, _redis, RedisLog),
+    "nats": Engine("nats", NATS, _nats, JetStreamLog),
+}
