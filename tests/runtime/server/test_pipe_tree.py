@@ -3,6 +3,7 @@
 import io
 from collections.abc import AsyncIterator
 
+import pytest
 import trio
 
 import penstock
@@ -28,6 +29,17 @@ async def test_a_stream_shows_its_pipe_and_where_its_source_waits(autojump_clock
     assert [line.split(",")[0].strip() for line in lines[2:4]] == ["map", "batch holds 7"]
     assert lines[4].strip().startswith("numbers")
     assert "test_pipe_tree.py:" in lines[4]
+
+
+@pytest.mark.parametrize(
+    "operator", [ops.debounce, ops.sample, ops.delay], ids=lambda op: op.__name__
+)
+async def test_an_element_that_waits_for_its_time_is_held(operator, autojump_clock) -> None:
+    """`debounce` and `sample` hold the newest one, and `delay` holds all seven."""
+    async with subscribe(pipe(numbers, operator(100))):
+        await trio.sleep(1)
+        held = 7 if operator is ops.delay else 1
+        assert f"{operator.__name__} holds {held}" in pipe_tree()
 
 
 async def test_a_stream_stands_below_the_generator_that_reads_it(autojump_clock) -> None:

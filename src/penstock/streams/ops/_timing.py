@@ -155,6 +155,10 @@ class _NewestStage(HoldingStage[A, A]):
         newest, self._newest = self._newest, None
         return newest
 
+    @property
+    def _held_count(self) -> int:
+        return int(self._newest is not None)
+
     def _release(self) -> None:
         self._newest = None
         self._timer.stop()
