@@ -41,10 +41,16 @@ def pythons() -> list[str]:
         found.setdefault((int(numbers[0]), int(numbers[1])), str(path))
     for minor in range(oldest[1], oldest[1] + 10):
         command = shutil.which(f"python3.{minor}")
-        if command and subprocess.run([command, "-c", ""], check=False).returncode == 0:
+        if command and _runs(command):
             found.setdefault((3, minor), command)
     usable = sorted(each for each in found if each >= oldest)
     return [found[each] for each in dict.fromkeys((usable[0], usable[-1]))]
+
+
+def _runs(python: str) -> bool:
+    """Return False for the command of a version manager that has no such Python."""
+    done = subprocess.run([python, "-c", ""], capture_output=True, check=False)
+    return done.returncode == 0
 
 
 def _environment(python: str, folder: Path) -> Path:
@@ -111,6 +117,8 @@ def bill_of_materials(wheels: list[Path], to: Path, work: Path, version: str) ->
     licences = Counter(licence_of(part) for part in parts)
     listed = ", ".join(f"{name} {count}" for name, count in licences.most_common())
     say(f"{bill.name}: {len(parts)} packages; {listed}")
+    if unnamed := [part["name"] for part in parts if licence_of(part) == "not named"]:
+        say(f"  look up the licence of {', '.join(unnamed)}")
 
 
 def licence_of(part: Mapping[str, Any]) -> str:

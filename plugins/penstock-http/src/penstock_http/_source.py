@@ -52,9 +52,9 @@ from penstock_http._client_connection import (
     open_connection,
 )
 from penstock_http._client_proxy import proxy_for
+from penstock_http._late import WHY_NO_CONNECTION, LateSource
 from penstock_http._messages import DELIVERY, FIXED_SIZE, LENGTH_PREFIXED, POSITION, REQUESTED
 from penstock_http._settings import IDLE, settings_of
-from penstock_http._transport import WHY_NO_CONNECTION
 
 PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before each attempt to repeat a request. Together they are well below the 60 s after
@@ -78,7 +78,7 @@ EMPTY_PAUSE: Final = 0.5
 class HttpSource(UrlSource):
     """Reads streams over HTTP."""
 
-    schemes: ClassVar[tuple[str, ...]] = ("http", "https")
+    schemes: ClassVar[tuple[str, ...]] = LateSource.schemes
     why_no_connection: ClassVar[str] = WHY_NO_CONNECTION
 
     def __init__(self, open_at: Open = open_connection) -> None:

@@ -30,6 +30,7 @@ from penstock_http._answering import Answering
 from penstock_http._heads import Head
 from penstock_http._http1 import Http1Connection
 from penstock_http._http2 import Http2Connection
+from penstock_http._late import WHY_NO_CONNECTION, LateHttp
 from penstock_http._outlet import Outlet
 from penstock_http._pages import check_metrics
 from penstock_http._relay import Answers, Relays, purpose_of
@@ -39,10 +40,6 @@ from penstock_http._site_connection import SiteConnection
 from penstock_http.multiplex import PREFACE, Mount, subprotocols_of
 from penstock_http.multiplex import settings_of as http2_settings_of
 
-WHY_NO_CONNECTION: Final = (
-    "HTTP has requests, and no connection that both sides use; read its streams with subscribe() "
-    "or remote()"
-)
 _ALPN: Final = ("h2", "http/1.1")
 
 
@@ -51,8 +48,8 @@ class HttpTransport(RequestTransport):
     are for HTTP/2.
     """
 
-    schemes: ClassVar[tuple[str, ...]] = ("http", "https")
-    needs_certificate: ClassVar[tuple[str, ...]] = ("https",)
+    schemes: ClassVar[tuple[str, ...]] = LateHttp.schemes
+    needs_certificate: ClassVar[tuple[str, ...]] = LateHttp.needs_certificate
 
     async def connect(
         self, url: Url, *, options: TransportOptions, nursery: trio.Nursery

@@ -6,16 +6,24 @@
 * `send` appends records of a stream to a log, by key.
 
 May import `penstock.logs`, `penstock.spi`, `penstock.api`, aiokafka, attrs, msgspec, trio and the
-standard library.
+standard library. The names are imported at their first use, and aiokafka with them: a registry
+needs the hooks alone.
 """
 
-from penstock_kafka._access import KafkaAccess
-from penstock_kafka._broker import Fetches
-from penstock_kafka._group import GroupStatistics, KafkaGroup, KafkaRecord
-from penstock_kafka._handle import handle
+import importlib as _importlib
+import typing as _typing
+
 from penstock_kafka._hooks import penstock_sources
-from penstock_kafka._log import KafkaLog
-from penstock_kafka._send import send
+
+if _typing.TYPE_CHECKING:
+    from penstock_kafka._access import KafkaAccess as KafkaAccess
+    from penstock_kafka._broker import Fetches as Fetches
+    from penstock_kafka._group import GroupStatistics as GroupStatistics
+    from penstock_kafka._group import KafkaGroup as KafkaGroup
+    from penstock_kafka._group import KafkaRecord as KafkaRecord
+    from penstock_kafka._handle import handle as handle
+    from penstock_kafka._log import KafkaLog as KafkaLog
+    from penstock_kafka._send import send as send
 
 __all__ = [
     "Fetches",
@@ -28,3 +36,20 @@ __all__ = [
     "penstock_sources",
     "send",
 ]
+
+_HOMES: _typing.Final = {
+    "Fetches": "_broker",
+    "GroupStatistics": "_group",
+    "KafkaAccess": "_access",
+    "KafkaGroup": "_group",
+    "KafkaLog": "_log",
+    "KafkaRecord": "_group",
+    "handle": "_handle",
+    "send": "_send",
+}
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'penstock_kafka' has no attribute {name!r}")
+    return getattr(_importlib.import_module(f"penstock_kafka.{_HOMES[name]}"), name)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from penstock.api import UsageError, shown
 from penstock.logs import Position
 from penstock.spi import ElementSink, SourceOptions, UrlSource
+from penstock_kafka._late import LateUrls
 from penstock_kafka._log import KafkaLog
 
 STEP: Final = 1 << 20
@@ -25,10 +26,8 @@ WORDS: Final = {"partition", "start", "stop"}
 class KafkaUrls(UrlSource):
     """Reads a partition of a topic by its URL."""
 
-    schemes: ClassVar[tuple[str, ...]] = ("kafka",)
-    why_no_connection: ClassVar[str] = (
-        "brokers of Kafka keep elements, and answer no peer. Use subscribe() or penstock cat"
-    )
+    schemes: ClassVar[tuple[str, ...]] = LateUrls.schemes
+    why_no_connection: ClassVar[str] = LateUrls.why_no_connection
 
     def check(self, url: str, options: SourceOptions) -> None:
         _parts_of(url, options)

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from penstock.api import UsageError, shown
 from penstock.logs import Position
 from penstock.spi import ElementSink, SourceOptions, UrlSource
+from penstock_nats._late import LateUrls
 from penstock_nats._log import JetStreamLog
 
 STEP: Final = 1 << 20
@@ -24,10 +25,8 @@ WORDS: Final = {"partition", "start", "stop"}
 class NatsUrls(UrlSource):
     """Reads a log on JetStream by its URL."""
 
-    schemes: ClassVar[tuple[str, ...]] = ("nats",)
-    why_no_connection: ClassVar[str] = (
-        "NATS keeps elements, and answers no peer. Use subscribe() or penstock cat"
-    )
+    schemes: ClassVar[tuple[str, ...]] = LateUrls.schemes
+    why_no_connection: ClassVar[str] = LateUrls.why_no_connection
 
     def check(self, url: str, options: SourceOptions) -> None:
         _parts_of(url, options)

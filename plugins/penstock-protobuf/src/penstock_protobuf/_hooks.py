@@ -2,7 +2,7 @@
 
 from penstock.spi import Factory, Serializer, hookimpl
 from penstock_protobuf._encoding import ProtobufEncoding
-from penstock_protobuf._serializer import ProtobufSerializer
+from penstock_protobuf._late import LateSerializer
 
 _ENCODING = ProtobufEncoding()
 
@@ -10,7 +10,7 @@ _ENCODING = ProtobufEncoding()
 @hookimpl
 def penstock_serializers() -> list[Serializer]:
     """``protobuf``."""
-    return [ProtobufSerializer()]
+    return [LateSerializer()]
 
 
 @hookimpl

@@ -26,6 +26,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from penstock.api import ProtocolError, UsageError, shown
 from penstock.spi import MAX_VALUES, Serializer, WrongElementType, bare_type
 from penstock_protobuf._bounds import ProtobufBounds
+from penstock_protobuf._late import LateSerializer
 
 _WRAPPERS: Final[dict[type, type[Message]]] = {
     str: wrappers_pb2.StringValue,
@@ -61,12 +62,8 @@ class ProtobufSerializer(Serializer):
     sent nor read.
     """
 
-    name = "protobuf"
-    media_types = (
-        "application/vnd.google.protobuf",
-        "application/x-protobuf",
-        "application/protobuf",
-    )
+    name = LateSerializer.name
+    media_types = LateSerializer.media_types
 
     def __init__(self, *, max_values: int = MAX_VALUES) -> None:
         self._bounds = partial(ProtobufBounds, max_values)

@@ -1,10 +1,10 @@
 """The hooks of this plugin."""
 
 from penstock.spi import UrlSource, hookimpl
-from penstock_redis._urls import RedisUrls
+from penstock_redis._late import LateUrls
 
 
 @hookimpl
 def penstock_sources() -> list[UrlSource]:
     """``redis`` and ``rediss``."""
-    return [RedisUrls()]
+    return [LateUrls()]

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from penstock.api import UsageError, shown
 from penstock.logs import Position
 from penstock.spi import ElementSink, SourceOptions, UrlSource
+from penstock_redis._late import LateUrls
 from penstock_redis._log import RedisLog
 
 STEP: Final = 1 << 20
@@ -24,10 +25,8 @@ WORDS: Final = {"partition", "start", "stop"}
 class RedisUrls(UrlSource):
     """Reads a log on Redis by its URL."""
 
-    schemes: ClassVar[tuple[str, ...]] = ("redis", "rediss")
-    why_no_connection: ClassVar[str] = (
-        "Redis keeps elements, and answers no peer. Use subscribe() or penstock cat"
-    )
+    schemes: ClassVar[tuple[str, ...]] = LateUrls.schemes
+    why_no_connection: ClassVar[str] = LateUrls.why_no_connection
 
     def check(self, url: str, options: SourceOptions) -> None:
         _parts_of(url, options)

@@ -24,6 +24,7 @@ from penstock.spi import (
     listen_tcp,
     open_tcp,
 )
+from penstock_http._late import LateHttp2
 from penstock_http.multiplex._accepted import AcceptedConnection, Attendance
 from penstock_http.multiplex._connection import Http2ClientConnection
 from penstock_http.multiplex._requests import Mount, request_headers, subprotocols_of
@@ -41,8 +42,8 @@ class Http2Transport(RequestTransport):
     ``h2://host:port/streams#name``.
     """
 
-    schemes: ClassVar[tuple[str, ...]] = ("h2", "h2s")
-    needs_certificate: ClassVar[tuple[str, ...]] = ("h2s",)
+    schemes: ClassVar[tuple[str, ...]] = LateHttp2.schemes
+    needs_certificate: ClassVar[tuple[str, ...]] = LateHttp2.needs_certificate
 
     async def connect(
         self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
