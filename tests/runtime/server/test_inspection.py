@@ -16,6 +16,7 @@ from penstock.runtime.server._inspection import (
     MOST_INSPECTORS,
     MOST_OF_A_CORE,
     MOST_SECONDS,
+    RECORD_SECONDS,
     RECORDS,
     differences,
     pause_after,
@@ -204,20 +205,21 @@ async def test_a_principal_is_shown_if_it_is_a_text(autojump_clock) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spent", "inspectors", "seconds"),
+    ("spent", "changed", "inspectors", "seconds"),
     [
-        (0.0, 1, LOOK_SECONDS),
-        (0.001, 1, LOOK_SECONDS),
-        (0.1, 1, 2 * 0.1 / MOST_OF_A_CORE),
-        (0.1, 3, 6 * 0.1 / MOST_OF_A_CORE),
-        (9.0, 1, MOST_SECONDS),
+        (0.0, 0, 1, LOOK_SECONDS),
+        (0.001, 10, 1, LOOK_SECONDS),
+        (0.1, 0, 1, 0.1 / MOST_OF_A_CORE),
+        (0.1, 0, 3, 0.3 / MOST_OF_A_CORE),
+        (0.1, 1000, 1, (0.1 + 1000 * RECORD_SECONDS) / MOST_OF_A_CORE),
+        (9.0, 0, 1, MOST_SECONDS),
     ],
 )
 def test_the_pause_after_a_look_bounds_what_inspectors_use(
-    spent: float, inspectors: int, seconds: float
+    spent: float, changed: int, inspectors: int, seconds: float
 ) -> None:
-    """Two per cent of a core for all together."""
-    assert pause_after(spent, inspectors) == pytest.approx(seconds)
+    """Two per cent of a core for all together, with what the messages cost elsewhere."""
+    assert pause_after(spent, changed, inspectors) == pytest.approx(seconds)
 
 
 def test_a_message_has_a_bounded_number_of_streams() -> None:

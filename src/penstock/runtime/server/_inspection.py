@@ -45,8 +45,8 @@ MOST_STREAMS: Final = 10_000
 MOST_OF_A_CORE: Final = 0.02
 """The part of a core that all inspectors together may use."""
 
-BEYOND_THE_LOOK: Final = 2.0
-"""To make bytes of the messages and to send them costs about as much as the look."""
+RECORD_SECONDS: Final = 40e-6
+"""Processor time to make bytes of a changed stream and to send them: this file does not see it."""
 
 LOOK_SECONDS: Final = 1.0
 """Seconds between two looks, at least."""
@@ -109,13 +109,15 @@ class Inspection:
                     if fields is not None:
                         found[str(fields["key"])] = fields
                 began = thread_time()
+                changed = 0
                 for message in differences(known, found):
                     spent += thread_time() - began
+                    changed += len(message.get("streams", ()))
                     yield message
                     began = thread_time()
                 known = found
                 spent += thread_time() - began
-                pause = pause_after(spent, self.inspectors)
+                pause = pause_after(spent, changed, self.inspectors)
                 yield {
                     "kind": "looked",
                     "at": round(trio.current_time(), 3),
@@ -159,10 +161,12 @@ class Inspection:
             yield 0.0, None
 
 
-def pause_after(spent: float, inspectors: int) -> float:
-    """Return how long to wait after a look that took `spent` seconds of processor time."""
-    wanted = spent * BEYOND_THE_LOOK * max(1, inspectors) / MOST_OF_A_CORE
-    return round(min(MOST_SECONDS, max(LOOK_SECONDS, wanted)), 3)
+def pause_after(spent: float, changed: int, inspectors: int) -> float:
+    """Return how long to wait after a look that took `spent` seconds of processor time, and in
+    which `changed` streams were different.
+    """
+    cost = (spent + changed * RECORD_SECONDS) * max(1, inspectors)
+    return round(min(MOST_SECONDS, max(LOOK_SECONDS, cost / MOST_OF_A_CORE)), 3)
 
 
 def fields_of(opened: OpenStream, families: Families, now: float) -> Fields:
