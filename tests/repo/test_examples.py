@@ -68,3 +68,14 @@ def test_each_example_is_quoted_by_a_page() -> None:
         (path for path in EXAMPLES if f"examples/{path.name}" not in pages),
         "no page of docs includes:",
     )
+
+
+def test_no_decorator_stands_twice_on_a_class_or_a_function() -> None:
+    """A second `@dataclass` changes nothing, so only this test can see it."""
+    twice = []
+    for path in python_files(".ci", "campaigns", "docs", "examples", "plugins", "src", "tck"):
+        for node in ast.walk(tree_of(path)):
+            lines = [ast.unparse(each) for each in getattr(node, "decorator_list", ())]
+            if len(set(lines)) < len(lines):
+                twice.append(f"{path}:{node.lineno}")  # type: ignore[attr-defined]
+    refuse(twice, "a decorator stands twice:")

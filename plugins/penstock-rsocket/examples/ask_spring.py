@@ -12,7 +12,6 @@ from penstock import Credentials, PublisherFailed, Rejected
 
 
 @dataclass
-@dataclass
 class Order:
     """The order of a customer."""
 
@@ -21,7 +20,6 @@ class Order:
 
 
 @dataclass
-@dataclass
 class Receipt:
     """The answer of the shop."""
 
@@ -29,7 +27,6 @@ class Receipt:
     total: float
 
 
-@dataclass
 @dataclass
 class Tick:
     """A price at a time."""

@@ -14,7 +14,6 @@ REFUSED = 0x301  # RSocket leaves the codes from 0x301 on to programs
 
 
 @dataclass
-@dataclass
 class Order:
     """The order of a customer."""
 
@@ -23,7 +22,6 @@ class Order:
 
 
 @dataclass
-@dataclass
 class Receipt:
     """The answer of the service."""
 
@@ -31,7 +29,6 @@ class Receipt:
     total: float
 
 
-@dataclass
 @dataclass
 class Tick:
     """An element of the stream."""

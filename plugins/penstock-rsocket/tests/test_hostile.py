@@ -207,6 +207,34 @@ def test_a_flood_ends_its_connection_and_costs_little(
     assert cost.sent < SENT_FOR_EACH * cost.received
 
 
+def grants() -> Iterator[bytes]:
+    yield encode(rsocket.RequestStream(stream_id=1, demand=1, metadata=ROUTE))
+    while True:
+        yield encode(rsocket.RequestN(stream_id=1, demand=1))
+
+
+@pytest.mark.parametrize(
+    ("attack", "code", "reason"),
+    [
+        (unknown_streams, rsocket.ErrorCode.CONNECTION_CLOSE, b"limit:glitches"),
+        (pushes, rsocket.ErrorCode.CONNECTION_CLOSE, b"limit:control"),
+        (channels, rsocket.ErrorCode.CONNECTION_CLOSE, b"limit:churn"),
+        (grants, rsocket.ErrorCode.CONNECTION_ERROR, b"limit:requests"),
+    ],
+)
+def test_a_flood_ends_with_the_code_of_a_connection_that_cuts_streams_or_does_not(
+    attack: Callable[[], Iterator[bytes]], code: int, reason: bytes
+) -> None:
+    """CONNECTION_ERROR if a stream is open, CONNECTION_CLOSE if none is."""
+    session = served()
+    for chunk in attack():
+        session.receive(chunk, 0.0)
+        if session.state.is_closing:
+            break
+    last = encode(rsocket.Error(stream_id=0, code=code, data=reason))
+    assert bytes(session.take()).endswith(last)
+
+
 @pytest.mark.parametrize(
     "attack", [pushes_of_bombs, types_without_end, metadata_in_fragments, unfinished_metadata]
 )

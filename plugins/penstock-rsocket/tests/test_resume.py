@@ -454,6 +454,25 @@ async def test_a_keepalive_with_a_position_that_was_never_sent_ends_the_connecti
     assert last == Error(stream_id=0, code=ErrorCode.CONNECTION_ERROR, data=b"protocol:resume 5")
 
 
+async def test_a_position_whose_first_bit_is_set_is_refused(autojump_clock: Clock) -> None:
+    """In a KEEPALIVE it ends the connection, in a RESUME the answer is REJECTED_RESUME."""
+    position = bytes.fromhex("8000000000000000")
+    body = bytes.fromhex("00010000") + len(TOKEN).to_bytes(2) + TOKEN + bytes(8) + position
+    keepalive = bytes.fromhex("00000e 00000000 0c00") + position
+    resume = (6 + len(body)).to_bytes(3) + bytes.fromhex("00000000 3400") + body
+    async with served() as (_, nursery):
+        raw = await connect_raw(nursery, RESUMABLE)
+        await raw.send_bytes(keepalive)
+        assert (await raw.all())[-1] == Error(
+            stream_id=0, code=ErrorCode.CONNECTION_ERROR, data=b"protocol:position"
+        )
+        raw = await connect_raw(nursery)
+        await raw.send_bytes(resume)
+        assert (await raw.all())[-1] == Error(
+            stream_id=0, code=ErrorCode.REJECTED_RESUME, data=b"protocol:position"
+        )
+
+
 async def test_a_lost_connection_is_forgotten_after_its_time(autojump_clock: Clock) -> None:
     """Its token leads nowhere then."""
     async with served() as (server, nursery):

@@ -378,6 +378,30 @@ async def test_frames_that_make_no_sense_are_ignored(autojump_clock: Clock) -> N
         assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
 
 
+async def test_an_id_is_in_use_until_the_end_of_its_stream_was_sent(autojump_clock: Clock) -> None:
+    """A request in one piece of bytes with another of its id is ignored; one after the answer is
+    served.
+    """
+    request = RequestResponse(stream_id=1, metadata=route("now"))
+    async with raw_client(service_of()) as raw:
+        await raw.send(request, request, RequestResponse(stream_id=3, metadata=route("now")))
+        assert await raw.next() == Payload(stream_id=1, data=b"12:00", complete=True)
+        assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
+        await raw.send(request)
+        assert await raw.next() == Payload(stream_id=1, data=b"12:00", complete=True)
+
+
+@pytest.mark.parametrize("position", [5, 1 << 63])
+async def test_a_position_means_nothing_if_the_connection_cannot_be_resumed(
+    autojump_clock: Clock, position: int
+) -> None:
+    """A KEEPALIVE with a position that was never sent, or whose first bit is set, is answered."""
+    async with raw_client(service_of()) as raw:
+        body = position.to_bytes(8) + b"tick"
+        await raw.send_bytes(bytes.fromhex("000012 00000000 0c80") + body)
+        assert await raw.next(keepalives=True) == Keepalive(data=b"tick")
+
+
 async def test_a_keepalive_is_echoed(autojump_clock: Clock) -> None:
     """With its data, and without the flag."""
     async with raw_client(service_of()) as raw:
