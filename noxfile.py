@@ -40,6 +40,7 @@ DISTRIBUTIONS = (".", "./tck")
 # and would install an old src again.
 EDITABLE = tuple(word for project in DISTRIBUTIONS for word in ("-e", project))
 SPARK = "plugins/penstock-spark"  # its session installs 600 MB
+DEPLOY = "examples/deploy"
 # The scenes of the demo use them. Without one its scene is left out.
 DEMO_PLUGINS = ("http", "websocket", "rsocket", "msgpack", "protobuf", "arrow", "spark")
 
@@ -223,13 +224,17 @@ def everything(session: nox.Session) -> None:
 
 @nox.session(python=MAIN, default=False)
 def lint(session: nox.Session) -> None:
-    """Style, likely bugs, spelling, notes of changes, workflows: ruff, codespell, towncrier, zizmor."""
+    """Style, likely bugs, spelling, notes of changes, workflows, files for containers."""
     _prepare(session, "lint", distributions=())
     session.run("ruff", "check", *session.posargs, ".")
     session.run("ruff", "format", "--check", ".")
     session.run("codespell", ".")
     session.run("towncrier", "build", "--draft", "--version", "next", silent=True)
     session.run("zizmor", "--offline", "--quiet", ".github")
+    session.run("hadolint", f"{DEPLOY}/Dockerfile")
+    compose = ("--builtin-schema", "vendor.compose-spec", f"{DEPLOY}/compose.yaml")
+    session.run("check-jsonschema", "--quiet", *compose)
+    session.run("kubernetes-validate", "--quiet", "--strict", f"{DEPLOY}/kubernetes.yaml")
 
 
 @nox.session(python=MAIN, default=False)
