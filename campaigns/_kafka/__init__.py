@@ -8,6 +8,7 @@ Rules of this file:
 * Maven fetches the jars once; they are in its own cache.
 """
 
+import asyncio
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Self
@@ -128,6 +130,27 @@ class LocalKafka:
     def close(self) -> None:
         """End the broker, and remove its folder."""
         self._stack.close()
+
+    @property
+    def url(self) -> str:
+        """The address."""
+        return self.address
+
+    def make_topic(self, name: str, partitions: int = 1) -> None:
+        """Make a topic."""
+        from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # of a plugin
+
+        async def make() -> None:
+            admin = AIOKafkaAdminClient(bootstrap_servers=self.address)
+            await admin.start()
+            try:
+                await admin.create_topics([NewTopic(name, partitions, 1)])
+            finally:
+                await admin.close()
+
+        # In a thread: the caller may run in trio.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, make()).result()
 
     # --- the process
 

@@ -16,6 +16,7 @@ from statistics import median
 from time import perf_counter
 from typing import Final
 
+import confluent_kafka
 import nats
 import redis
 import trio
@@ -82,6 +83,27 @@ async def _nats_read(url: str, key: str) -> None:
     await client.close()
 
 
+def _kafka_append(url: str, elements: list[bytes], key: str) -> None:
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": url, "acks": "all", "enable.idempotence": True, "linger.ms": 0}
+    )
+    for each in _lists(elements):
+        for element in each:
+            producer.produce(key, element, partition=0)
+        producer.flush()
+
+
+def _kafka_read(url: str, key: str) -> None:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": url, "group.id": key})
+    consumer.assign([confluent_kafka.TopicPartition(key, 0, 0)])
+    count = 0
+    while count < COUNT:
+        count += len(
+            [message.value() for message in consumer.consume(min(FETCH, COUNT - count), 60)]
+        )
+    consumer.close()
+
+
 def _plain(
     engine: Engine, server: Server, elements: list[bytes], key: str
 ) -> dict[str, Callable[[], object]]:
@@ -89,6 +111,11 @@ def _plain(
         return {
             "append": lambda: _redis_append(server.url, elements, key),
             "read": lambda: _redis_read(server.url, key),
+        }
+    if engine.name == "kafka":
+        return {
+            "append": lambda: _kafka_append(server.url, elements, key),
+            "read": lambda: _kafka_read(server.url, key),
         }
     return {
         "append": lambda: asyncio.run(_nats_append(server.url, elements, key)),
