@@ -27,7 +27,7 @@ from penstock_spark.audit import judge_by_windows
 from penstock_spark.audit._job import judge, pieces_of
 from penstock_spark.audit._spark_run import SparkRun
 
-from campaigns.spark_bench._processes import below, memory_of
+from campaigns._processes import below, memory_of
 
 Ints = npt.NDArray[np.int64]
 

@@ -26,7 +26,7 @@ from _query import SETTINGS
 from _server import Served
 from pyspark.sql import SparkSession
 
-from campaigns.spark_bench._processes import below, command_of, memory_of
+from campaigns._processes import below, command_of, memory_of
 from penstock import DiskLog, Retention, Service, receive, serve
 
 PARTS = 10

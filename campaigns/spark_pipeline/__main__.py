@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 
 import trio
 
-from campaigns.spark_bench._processes import below, command_of
+from campaigns._processes import below, command_of
 from campaigns.spark_pipeline._judge import judge_copy, judge_windows
 from campaigns.spark_pipeline._servers import path_of
 from penstock import DiskLog, collect

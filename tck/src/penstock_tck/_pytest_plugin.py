@@ -152,6 +152,17 @@ class VerificationCollector(pytest.Collector):
             )
 
 
+# ------------------------------------------------------------------- fixtures
+
+
+@pytest.fixture
+def measure_lead() -> Callable[..., Any]:
+    """`penstock_tck.lead.run_lead_of`: ``measure_lead(make_stream, on="asyncio")`` is the lead."""
+    from penstock_tck.lead import run_lead_of  # noqa: PLC0415 (few tests use it)
+
+    return run_lead_of
+
+
 # ---------------------------------------------------------------------- hooks
 
 

@@ -2,20 +2,31 @@
 
 import asyncio
 import math
+import queue as queues
 import socket
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
+import anyio
 import pytest
 import trio
 import websockets.asyncio.client
 import websockets.asyncio.server
-from penstock_tck.lead import Lead, MakeStream, Produced, lead_of
+from penstock_tck.lead import Lead, MakeStream, Produced, bound_of, events_of, lead_of, run_lead_of
+from reactivestreams.subscriber import DefaultSubscriber
+from rsocket.helpers import single_transport_provider
+from rsocket.payload import Payload
+from rsocket.request_handler import BaseRequestHandler
+from rsocket.rsocket_client import RSocketClient
+from rsocket.rsocket_server import RSocketServer
+from rsocket.streams.stream_from_async_generator import StreamFromAsyncGenerator
+from rsocket.transports.tcp import TransportTCP
 
 import penstock
-from penstock import aio
+from penstock import aio, ops
 from penstock.api import UsageError
 
 TAKEN = 10
@@ -229,6 +240,186 @@ async def with_tasks(produced: Produced) -> AsyncGenerator[bytes, None]:
         yield await task
 
 
+# --- streams without a bound, some of them of libraries
+
+
+def with_deque(pause: Callable[[float], Any]) -> MakeStream:
+    """A task appends to a deque, and the reader looks whether there is something."""
+
+    async def feed(produced: Produced, elements: deque[bytes]) -> None:
+        async for element in produced:
+            elements.append(element)
+
+    async def read(elements: deque[bytes]) -> AsyncGenerator[bytes, None]:
+        while True:
+            while not elements:
+                await pause(0)
+            yield elements.popleft()
+
+    @asynccontextmanager
+    async def opened(produced: Produced) -> AsyncIterator[AsyncIterator[bytes]]:
+        elements: deque[bytes] = deque()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(feed, produced, elements)
+            yield read(elements)
+            tasks.cancel_scope.cancel()
+
+    return opened
+
+
+@asynccontextmanager
+async def over_a_queue_of_threads(produced: Produced) -> AsyncIterator[AsyncIterator[bytes]]:
+    """As a callback of another thread would put them."""
+    elements: queues.SimpleQueue[bytes] = queues.SimpleQueue()
+
+    async def feed() -> None:
+        async for element in produced:
+            elements.put(element)
+
+    async def read() -> AsyncGenerator[bytes, None]:
+        while True:
+            yield await trio.to_thread.run_sync(elements.get)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed)
+        yield read()
+        nursery.cancel_scope.cancel()
+
+
+def over_buffer_of_penstock(produced: Produced) -> Any:
+    """The operator that buffers ahead, with a bound that is none."""
+    return penstock.subscribe(penstock.pipe(itself(produced), ops.buffer(1_000_000)), demand=1)
+
+
+@asynccontextmanager
+async def over_anyio(produced: Produced) -> AsyncIterator[AsyncIterator[bytes]]:
+    """A memory object stream of anyio with `math.inf`."""
+    send, receive = anyio.create_memory_object_stream[bytes](math.inf)
+
+    async def feed() -> None:
+        async with send:
+            async for element in produced:
+                await send.send(element)
+
+    async with anyio.create_task_group() as tasks, receive:
+        tasks.start_soon(feed)
+        yield receive
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def in_two_stages(produced: Produced) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The second channel is small; the first one takes everything."""
+    first_in, first_out = trio.open_memory_channel[bytes](math.inf)
+    second_in, second_out = trio.open_memory_channel[bytes](1)
+
+    async def feed() -> None:
+        async for element in produced:
+            await first_in.send(element)
+
+    async def pass_on() -> None:
+        with suppress(trio.BrokenResourceError):  # the reader has left
+            async for element in first_out:
+                await second_in.send(element)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed)
+        nursery.start_soon(pass_on)
+        yield second_out
+        nursery.cancel_scope.cancel()
+
+
+async def as_completed(produced: Produced) -> AsyncGenerator[bytes, None]:
+    """`asyncio.as_completed` starts all that it is given."""
+
+    async def one() -> bytes:
+        return await anext(produced, b"")
+
+    for done in asyncio.as_completed([one() for _ in range(4_000)]):
+        yield await done
+
+
+@asynccontextmanager
+async def over_rsocket_py(produced: Produced) -> AsyncIterator[AsyncIterator[bytes]]:
+    """rsocket-py with its default request, which is 2^31 - 1."""
+
+    async def payloads() -> AsyncGenerator[tuple[Payload, bool], None]:
+        async for element in produced:
+            yield Payload(element), False
+
+    class Handler(BaseRequestHandler):
+        async def request_stream(self, payload: Payload) -> Any:
+            return StreamFromAsyncGenerator(payloads)
+
+    def session(*connection: Any) -> None:
+        RSocketServer(TransportTCP(*connection), handler_factory=Handler)
+
+    arrived: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def read() -> AsyncGenerator[bytes, None]:
+        while True:
+            yield await arrived.get()
+
+    def take(payload: Any, _is_complete: bool) -> None:
+        if payload.data:
+            arrived.put_nowait(payload.data)
+
+    server = await asyncio.start_server(session, "127.0.0.1", 0)
+    connection = await asyncio.open_connection(*server.sockets[0].getsockname())
+    async with RSocketClient(single_transport_provider(TransportTCP(*connection))) as client:
+        client.request_stream(Payload(b"")).subscribe(DefaultSubscriber(on_next=take))
+        yield read()
+    server.close()
+
+
+def over_websockets_unbounded(*, broadcasts: bool) -> MakeStream:
+    """`broadcast` of websockets waits for no client; a client with ``max_queue=None`` takes all."""
+
+    @asynccontextmanager
+    async def opened(produced: Produced) -> AsyncIterator[AsyncIterator[Any]]:
+        async def handle(connection: websockets.asyncio.server.ServerConnection) -> None:
+            async for element in produced:
+                if broadcasts:
+                    websockets.asyncio.server.broadcast({connection}, element)
+                else:
+                    await connection.send(element)
+
+        queue = {} if broadcasts else {"max_queue": None}
+        async with (
+            websockets.asyncio.server.serve(handle, "127.0.0.1", 0, compression=None) as server,
+            websockets.asyncio.client.connect(
+                f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}",
+                compression=None,
+                **queue,
+            ) as client,
+        ):
+            yield aiter(client)
+            client.transport.abort()
+
+    return opened
+
+
+@asynccontextmanager
+async def over_events_without_drain(produced: Produced) -> AsyncIterator[AsyncIterator[str]]:
+    """A server of events that writes, and does not wait until it is written."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        with suppress(ConnectionError):
+            async for element in produced:
+                writer.write(b"data: " + element.hex().encode() + b"\n\n")
+            await writer.drain()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with aclosing(
+        events_of(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    ) as events:
+        yield events
+    server.close()
+
+
 HONEST: dict[str, tuple[Measure, MakeStream, int]] = {
     "trio: the generator itself": (on_trio, itself, 0),
     "trio: a generator over it": (on_trio, mapped, 0),
@@ -261,17 +452,38 @@ def test_a_bound_in_elements_is_found(case: tuple[Measure, MakeStream, int]) -> 
     assert lead.bound == "elements", lead
     assert lead.ahead <= at_most, lead
     assert not lead.goes_on, lead
+    assert not lead.left_running, lead
+
+
+def test_there_are_twenty_of_each() -> None:
+    """The page says so."""
+    assert (len(HONEST), len(UNBOUNDED)) == (20, 20)
 
 
 UNBOUNDED: dict[str, tuple[Measure, MakeStream]] = {
     "trio: a list of all": (on_trio, all_at_once),
     "trio: a channel without a bound": (on_trio, channel(math.inf)),
     "trio: a channel of a million": (on_trio, channel(1_000_000)),
+    "trio: a deque": (on_trio, with_deque(trio.sleep)),
+    "trio: a queue of threads": (on_trio, over_a_queue_of_threads),
+    "trio: two stages": (on_trio, in_two_stages),
+    "trio: buffer() of penstock": (on_trio, over_buffer_of_penstock),
+    "trio: anyio": (on_trio, over_anyio),
     "asyncio: a list of all": (on_asyncio, all_at_once),
     "asyncio: a queue without a bound": (on_asyncio, queue(0)),
     "asyncio: a queue of a million": (on_asyncio, queue(1_000_000)),
     "asyncio: a task for each element": (on_asyncio, with_tasks),
     "asyncio: a writer that is not drained": (on_asyncio, over_streams(drains=False)),
+    "asyncio: a deque": (on_asyncio, with_deque(asyncio.sleep)),
+    "asyncio: as_completed": (on_asyncio, as_completed),
+    "asyncio: anyio": (on_asyncio, over_anyio),
+    "asyncio: rsocket-py": (on_asyncio, over_rsocket_py),
+    "asyncio: broadcast() of websockets": (on_asyncio, over_websockets_unbounded(broadcasts=True)),
+    "asyncio: websockets, a queue without a bound": (
+        on_asyncio,
+        over_websockets_unbounded(broadcasts=False),
+    ),
+    "asyncio: events that are not drained": (on_asyncio, over_events_without_drain),
 }
 
 
@@ -330,6 +542,54 @@ def test_a_producer_that_goes_on_without_a_reader_is_found() -> None:
     assert lead.goes_on
     assert not lead.is_closed
     assert "went on after the reader had left" in str(lead)
+
+
+def test_tasks_that_the_stream_leaves_running_are_named() -> None:
+    """On asyncio by the function of the task, on trio by its name; not those of the program."""
+
+    async def wait_for_ever() -> None:
+        await asyncio.Event().wait()
+
+    kept: list[asyncio.Task[None]] = []
+
+    async def leaving(produced: Produced) -> AsyncGenerator[bytes, None]:
+        kept.append(asyncio.create_task(wait_for_ever()))
+        async for element in produced:
+            yield element
+
+    async def measured() -> Lead:
+        own = asyncio.create_task(wait_for_ever())
+        lead = await lead_of(leaving, taken=TAKEN, most=4_000, quiet=0.1)
+        own.cancel()
+        return lead
+
+    lead = asyncio.run(measured())
+    assert [name.rpartition(".")[2] for name in lead.left_running] == ["wait_for_ever"]
+    assert "these tasks run on:" in str(lead)
+
+    async def leaving_in_trio(produced: Produced) -> AsyncGenerator[bytes, None]:
+        trio.lowlevel.spawn_system_task(trio.sleep_forever)
+        async for element in produced:
+            yield element
+
+    assert [name for name in on_trio(leaving_in_trio).left_running if "sleep_forever" in name]
+
+
+def test_the_fixture_measures_on_either_loop(measure_lead: Callable[..., Lead]) -> None:
+    """In a test that runs no loop."""
+    assert measure_lead(itself, most=4_000, quiet=0.1).ahead == 0
+    assert measure_lead(queue(10), on="asyncio", most=4_000, quiet=0.1).ahead == 11
+    with pytest.raises(UsageError, match="give 'trio' or 'asyncio'"):
+        run_lead_of(itself, on="curio")  # type: ignore[arg-type]  # it is refused
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "bound"),
+    [(10, 10, "elements"), (3, 1, "elements"), (200, 10, "bytes"), (90, 90, "nothing")],
+)
+def test_two_leads_tell_the_bound(small: int, large: int, bound: str) -> None:
+    """As many large elements as there were: nothing held the producer up."""
+    assert bound_of(small, large, most=90) == bound
 
 
 def test_a_producer_that_is_left_open_is_found() -> None:

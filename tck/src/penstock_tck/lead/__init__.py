@@ -13,8 +13,31 @@
 at the other end: an async iterator, or an async context manager that gives one. Between the two
 there may be anything: a queue, a socket, a broker, a server of another library. It runs on trio and
 on asyncio, and nothing of penstock need be in the program.
+
+`events_of` and `messages_of` read an endpoint of server-sent events and a WebSocket, so a server of
+any library can be between the two. In a test without a loop the fixture `measure_lead` of pytest
+runs one.
 """
 
-from penstock_tck.lead._meter import Lead, MakeStream, Produced, lead_of
+from penstock_tck.lead._endpoints import events_of, messages_of
+from penstock_tck.lead._meter import (
+    Bound,
+    Lead,
+    MakeStream,
+    Produced,
+    bound_of,
+    lead_of,
+    run_lead_of,
+)
 
-__all__ = ["Lead", "MakeStream", "Produced", "lead_of"]
+__all__ = [
+    "Bound",
+    "Lead",
+    "MakeStream",
+    "Produced",
+    "bound_of",
+    "events_of",
+    "lead_of",
+    "messages_of",
+    "run_lead_of",
+]

@@ -23,9 +23,12 @@ SIZES: Final = (16, 16 << 10)
 """Bytes of the elements of the two measurements."""
 
 SAME: Final = 1.5
-"""A lead in elements may differ by this factor between the two sizes: a bound that counts elements
-also lets some bytes of a socket be on their way.
+"""A lead in elements may differ by this factor between two sizes: a bound that counts elements also
+lets some bytes of a socket be on their way.
 """
+
+Bound: TypeAlias = Literal["elements", "bytes", "nothing"]
+"""What holds a producer up."""
 
 _STEP: Final = 0.01
 
@@ -72,7 +75,7 @@ class Lead:
     made_large: int
     """The same for elements of 16 KiB."""
 
-    bound: Literal["elements", "bytes", "nothing"]
+    bound: Bound
     """What held the producer up: a number of elements, a number of bytes, or nothing, for as many
     elements as the meter makes.
     """
@@ -82,6 +85,11 @@ class Lead:
 
     is_closed: bool
     """The producer was closed when the reader had left."""
+
+    left_running: tuple[str, ...] = ()
+    """The names of the tasks that the stream has started, and that still run when the reader has
+    left.
+    """
 
     @property
     def ahead(self) -> int:
@@ -101,7 +109,8 @@ class Lead:
         }[self.bound]
         left = "" if self.is_closed else ", and was not closed when the reader had left"
         more = ", and went on after the reader had left" if self.goes_on else ""
-        return f"the producer was {held}{more or left}"
+        tasks = f"; these tasks run on: {', '.join(self.left_running)}" if self.left_running else ""
+        return f"the producer was {held}{more or left}{tasks}"
 
 
 async def lead_of(
@@ -127,10 +136,28 @@ async def lead_of(
         taken=taken,
         made=small.made,
         made_large=large.made,
-        bound=_bound(small.made - taken, large.made - taken, most_large - taken),
+        bound=bound_of(small.made - taken, large.made - taken, most=most_large - taken),
         goes_on=small.goes_on or large.goes_on,
         is_closed=small.is_closed and large.is_closed,
+        left_running=small.left_running,
     )
+
+
+def run_lead_of(
+    make_stream: MakeStream, *, on: Literal["trio", "asyncio"] = "trio", **options: Any
+) -> Lead:
+    """Call `lead_of` in a loop of its own, with its options: for a program that runs none. The
+    fixture `measure_lead` of pytest is this function.
+    """
+    if on == "asyncio":
+        import asyncio  # noqa: PLC0415 (a program on trio need not import it)
+
+        return asyncio.run(lead_of(make_stream, **options))
+    if on == "trio":
+        import trio  # noqa: PLC0415 (a program on asyncio need not import it)
+
+        return trio.run(lambda: lead_of(make_stream, **options))
+    raise UsageError(f"on={on!r}: give 'trio' or 'asyncio'")
 
 
 @attrs.frozen
@@ -138,9 +165,14 @@ class _Measured:
     made: int
     goes_on: bool
     is_closed: bool
+    left_running: tuple[str, ...]
 
 
-def _bound(small: int, large: int, most: int) -> Literal["elements", "bytes", "nothing"]:
+def bound_of(small: int, large: int, *, most: int) -> Bound:
+    """Tell what held a producer up, from its lead with small elements and its lead with large ones.
+
+    `most` is the lead with large elements of a producer that made all that there were.
+    """
     # Many small elements may be less than a buffer that is bounded in bytes: the large ones tell.
     if large >= most:
         return "nothing"
@@ -151,6 +183,7 @@ def _bound(small: int, large: int, most: int) -> Literal["elements", "bytes", "n
 async def _measured(
     make_stream: MakeStream, produced: Produced, taken: int, quiet: float
 ) -> _Measured:
+    before = _tasks()
     async with AsyncExitStack() as left:
         elements = await _opened(make_stream, produced, left)
         for number in range(taken):
@@ -171,7 +204,8 @@ async def _measured(
     after = produced.made
     await _sleep(quiet)
     goes_on = produced.made > after
-    return _Measured(made, goes_on, produced.is_closed)
+    running = tuple(name for task, name in _tasks().items() if task not in before)
+    return _Measured(made, goes_on, produced.is_closed, running)
 
 
 async def _opened(
@@ -197,6 +231,28 @@ async def _wait_quiet(produced: Produced, quiet: float) -> None:
         await _sleep(_STEP)
         still = still + _STEP if produced.made == made else 0.0
         made = produced.made
+
+
+def _tasks() -> dict[Any, str]:
+    """Return all tasks of the loop by name, without those of the loop itself."""
+    if sniffio.current_async_library() == "trio":
+        import trio  # noqa: PLC0415 (a program on asyncio need not import it)
+
+        # The root task has two: the main one, and one whose children are system tasks.
+        root = trio.lowlevel.current_root_task()
+        waiting = [] if root is None else [root]
+        found = {}
+        while waiting:
+            task = waiting.pop()
+            found[task] = task.name
+            waiting += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+        return found
+    import asyncio  # noqa: PLC0415 (the same)
+
+    return {
+        task: getattr(task.get_coro(), "__qualname__", task.get_name())
+        for task in asyncio.all_tasks()
+    }
 
 
 async def _sleep(seconds: float) -> None:
