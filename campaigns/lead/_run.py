@@ -38,7 +38,7 @@ AFTERWARDS: Final = 0.5
 """Seconds after which the producer is looked at, twice, when the reader has left."""
 
 LONGEST: Final = 15.0
-STARTS_IN: Final = 120.0
+STARTS_IN: Final = 300.0
 LEAVES_IN: Final = 30.0
 COMES_IN: Final = 15.0
 """Seconds in which a second reader gets an element, if anything is left for it."""
