@@ -12,6 +12,7 @@ import json
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,8 @@ from typing import Final, Literal
 
 import attrs
 
-from campaigns import _kafka
+from campaigns._kafka import LocalKafka
+from campaigns._maven import rsocket_java
 from campaigns._processes import below, command_of, memory_of
 from campaigns.lead._contenders import Contender, program
 from campaigns.lead._side import CLOSED, MADE, TAKEN, Counters
@@ -156,17 +158,10 @@ class Runner:
         """Return the command of `Lead.java`, compiled."""
         with self._lock:
             if not self._java:
-                here = Path(__file__).parent
                 folder = self._folder / "java"
                 folder.mkdir()
-                pom = here.parent / "interop_rsocket/java/pom.xml"
-                (folder / "pom.xml").write_text(pom.read_text())
-                copy = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
-                subprocess.run(copy, cwd=folder, check=True)
-                source = str(here / "Lead.java")
-                classes = ["javac", "-cp", f"{folder}/lib/*", "-d", str(folder), source]
-                subprocess.run(classes, check=True)
-                self._java = ["java", "-Xmx1g", "-cp", f"{folder}/lib/*:{folder}", "Lead"]
+                command = rsocket_java(folder, [Path(__file__).with_name("Lead.java")])
+                self._java = [command[0], "-Xmx1g", *command[1:], "Lead"]
             return self._java
 
     @contextmanager
@@ -177,9 +172,8 @@ class Runner:
         elif contender.broker == "kafka":
             with self._lock:
                 if not self._kafka:
-                    kept = self._folder / "kafka"
-                    kept.mkdir()
-                    self._kafka = self._stack.enter_context(_kafka.broker(kept))
+                    kafka = LocalKafka(is_measured=True, auto_create_topics_enable="true")
+                    self._kafka = self._stack.enter_context(kafka).address
             pids = [pid for pid in below(os.getpid()) if b"kafka.Kafka" in command_of(pid)]
             yield self._kafka, pids
         else:
@@ -189,7 +183,8 @@ class Runner:
 
 @contextmanager
 def _small_broker(kind: str, folder: Path) -> Iterator[tuple[str, int]]:
-    port = _kafka.free_ports(1)[0]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     if kind == "redis":
         scheme, name = "redis", program("redis-server") or ""
         options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
@@ -201,11 +196,21 @@ def _small_broker(kind: str, folder: Path) -> Iterator[tuple[str, int]]:
     with log.open("wb") as output:
         process = subprocess.Popen([name, *options], stdout=output, stderr=output)
     try:
-        _kafka.wait_until_open(port, process, log)
+        ends = time.monotonic() + STARTS_IN
+        while not _answers(port):
+            if process.poll() is not None or time.monotonic() > ends:
+                raise RunFailed(f"{name} did not start: {log.read_text(errors='replace')[-400:]}")
+            time.sleep(0.05)
         yield f"{scheme}://127.0.0.1:{port}", process.pid
     finally:
         process.kill()
         process.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class _Run:

@@ -28,8 +28,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, from_json
 
 import penstock
-from campaigns._kafka import broker, connector_jars
 from campaigns.spark_bench.__main__ import NullSource, seconds_of
+from campaigns.spark_bench._kafka import broker, connector_jars
 
 JSON = "id BIGINT, name STRING"
 MSGPACK = "id BIGINT, name STRING, amount DOUBLE"

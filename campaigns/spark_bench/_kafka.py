@@ -64,7 +64,7 @@ def connector_jars(folder: Path) -> list[str]:
 def broker(folder: Path) -> Iterator[str]:
     """Run a broker for the length of a block, and return its address."""
     jars = os.pathsep.join(jars_of(BROKER, folder / "broker"))
-    ports = free_ports(2)
+    ports = _free_ports()
     settings = folder / "server.properties"
     settings.write_text(SETTINGS.format(broker=ports[0], controller=ports[1], folder=folder))
     java = ["java", "-Xmx1g", "-XX:+UseParallelGC", "-cp", jars]
@@ -77,7 +77,7 @@ def broker(folder: Path) -> Iterator[str]:
             [*java, "kafka.Kafka", str(settings)], stdout=output, stderr=output
         )
         try:
-            wait_until_open(ports[0], process, log)
+            _wait(ports[0], process, log)
             yield f"127.0.0.1:{ports[0]}"
         finally:
             process.terminate()
@@ -88,8 +88,7 @@ def broker(folder: Path) -> Iterator[str]:
                 process.wait()
 
 
-def wait_until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until a broker takes connections. Raises RuntimeError with the end of its log."""
+def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     ends = time.monotonic() + STARTS_IN
     while time.monotonic() < ends and process.poll() is None:
         try:
@@ -98,12 +97,11 @@ def wait_until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> N
             time.sleep(0.2)
         else:
             return
-    raise RuntimeError(f"the broker did not start: {log.read_text()[-2000:]}")
+    raise RuntimeError(f"the broker of Kafka did not start: {log.read_text()[-2000:]}")
 
 
-def free_ports(count: int) -> list[int]:
-    """Return ports of this machine that no program has."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+def _free_ports() -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
     found = [each.getsockname()[1] for each in sockets]
     for each in sockets:
         each.close()
