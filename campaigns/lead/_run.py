@@ -86,7 +86,8 @@ class Program:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
 
     @property
     def pid(self) -> int:
@@ -125,6 +126,12 @@ class Program:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._reading.join(10)
+        self._process.stdout.close()
 
     def _tail(self) -> str:
         lines = self._errors.read_text(errors="replace").strip().splitlines()
