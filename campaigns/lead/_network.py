@@ -76,6 +76,7 @@ def serve_grpc_threads(side: Side) -> None:
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     side.say("ready", f"127.0.0.1:{port}")
+    server.wait_for_termination()
 
 
 def read_grpc_threads(side: Side) -> None:
