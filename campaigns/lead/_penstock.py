@@ -446,7 +446,10 @@ def both_spark(side: Side) -> None:
         settings = {"spark.ui.enabled": "false", "spark.driver.memory": "1g"}
         spark = session("local[2]", settings=settings)
         reading = spark.readStream.format("penstock").options(
-            stream=NAME, delivery="atMostOnce", maxElementsPerTrigger=TAKEN
+            stream=NAME,
+            delivery="atMostOnce",
+            maxElementsPerTrigger=TAKEN,
+            longPollMs=60_000,  # a batch waits so long for its elements
         )
         if "demand" in side.options:
             reading = reading.option("demandWindow", side.options["demand"])

@@ -53,6 +53,7 @@ class Side:
         self.options: dict[str, Any] = json.loads(options)
         self.address = address
         self.counters = Counters(self.folder)
+        self._parent = os.getppid()
 
     # --- the producer
 
@@ -61,6 +62,8 @@ class Side:
         try:
             for number in range(1, self.most + 1):
                 self.counters[MADE] = number
+                if not number % 1_000 and os.getppid() != self._parent:
+                    os._exit(1)  # the campaign was killed
                 # Random bytes, other ones each time, so that no compression makes them shorter.
                 yield number.to_bytes(8, "big") + os.urandom(self.size - 8)
         finally:
