@@ -180,7 +180,9 @@ def _sides(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         large, small = row.seen[max(row.seen)], row.seen[min(row.seen)]
         memory = " | ".join(
-            f"{each:,.0f}" for each in (large.producer, large.between, large.reader)
+            # Memory that was given back is no lead.
+            f"{max(each, 0):,.0f}"
+            for each in (large.producer, large.between, large.reader)
         )
         yield f"| {row.name} | {row.setting} | {memory} | {small.lost:,} | {small.after} |"
 
