@@ -232,12 +232,11 @@ def svg(rows: Sequence[Row]) -> str:
     parts = [f'<text class="head" x="0" y="{ROW}">elements of 64 bytes ahead of the reader</text>']
     y = ROW + 8
     for name in dict.fromkeys(row.name for row in shown):
-        for row in (each for each in shown if each.name == name):
-            is_first = row.setting == "defaults"
-            parts += _bar(row, row.seen[size], y, high, label=name if is_first else "")
+        for index, row in enumerate(each for each in shown if each.name == name):
+            parts += _bar(row, row.seen[size], y, high, label="" if index else name)
             y += ROW
         y += 6
-    width = LEFT + WIDTH + RIGHT
+    width = LEFT + WIDTH + 2 * RIGHT
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y + ROW}" role="img">'
     style = f"<style>{STYLE}{STYLE_OF_SETTINGS}</style>"
     return "\n".join([head, style, *_grid(0, high, y + 8), *parts, "</svg>"]) + "\n"
@@ -249,7 +248,7 @@ def _bar(row: Row, seen: Seen, y: int, high: int, *, label: str) -> list[str]:
     best = "" if row.setting == "defaults" else " best"
     note = {"still": "", "all": ", all that there were", "rising": ", and rising"}[seen.state]
     text = f"{seen.ahead:,}{note}" + ("" if row.setting == "defaults" else f" ({row.setting})")
-    short = label.replace("penstock, tcp://, a reader on trio", "penstock over TCP")
+    short = label.replace(PENSTOCK, "penstock over TCP")
     return [
         f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">{escape(short)}</text>',
         f'<rect class="{kind}{best}" x="{LEFT}" y="{y + 3}" width="{end - LEFT:.1f}" height="{ROW - 6}"/>',
