@@ -86,6 +86,7 @@ EXPECTED: dict[str, set[str]] = {
         "metadata-length",
         "metadata-push-stream",
         "resume-after-setup",
+        "resume-goes-on",
         "setup-cut",
         "setup-error-ignored",
         "setup-first",

@@ -68,7 +68,7 @@ async def main() -> None:
     """Serve until the program is stopped."""
     service = service_of()
     urls = sys.argv[1:] or URLS
-    async with penstock.serve(service, *urls, on_violation=lambda _: None) as server:
+    async with penstock.serve(service, *urls, resume=True, on_violation=lambda _: None) as server:
         print(server.addresses[0].port, flush=True)
         await trio.sleep_forever()
 

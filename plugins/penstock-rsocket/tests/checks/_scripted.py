@@ -16,7 +16,8 @@ async def check_script(
     fault: str, only: Sequence[str] = (), target: Target = QUICK
 ) -> list[Result]:
     """Check a scripted server with this fault."""
-    async with scripted_server(lambda connection: Server(connection, fault).run()):
+    kept: dict[bytes, Server] = {}
+    async with scripted_server(lambda connection: Server(connection, fault, kept).run()):
         return await check_target(URL, target, table=TABLE, only=only, registry=build_registry())
 
 

@@ -70,9 +70,13 @@ class Parts:
 class Server:
     """One connection."""
 
-    def __init__(self, connection: Connection, fault: str) -> None:
+    def __init__(self, connection: Connection, fault: str, kept: "dict[bytes, Server]") -> None:
+        """`kept` has the connections that can be resumed, by their tokens."""
         self.connection = connection
         self.fault = fault
+        self.kept = kept
+        self.sent: list[bytes] = []
+        """The frames of streams that were sent."""
         self.buffer = b""
         self.is_open = False
         self.is_leased = False
@@ -97,7 +101,10 @@ class Server:
             flags |= 1
         if self.has("reserved-bit-sent") and kind == rs.PAYLOAD and self.last == 1:
             stream |= 1 << 31
-        await self.connection.send(rs.with_length(rs.encode(kind, stream, body, flags=flags)))
+        frame = rs.encode(kind, stream, body, flags=flags)
+        if stream and kind in TRACKED:
+            self.sent.append(frame)
+        await self.connection.send(rs.with_length(frame))
 
     async def error(self, stream: int, code: int, text: bytes = b"hm") -> None:
         await self.send(rs.ERROR, stream, rs.number(code) + text)
@@ -203,6 +210,8 @@ class Server:
             if self.has("resume-unknown-taken"):
                 await self.send(rs.RESUME_OK, 0, bytes(8))
                 await trio.sleep_forever()
+            if await self.resume(frame.body):
+                return
             code = rs.REJECTED_SETUP if self.has("resume-unknown-code") else rs.REJECTED_RESUME
             await self.refuse(code)
         if frame.type != rs.SETUP:
@@ -219,6 +228,27 @@ class Server:
             await self.refuse(rs.INVALID_SETUP)
         await self.on_setup(frame)
 
+    async def resume(self, body: bytes) -> bool:
+        """Go on with a connection that was lost; return False if there is none."""
+        end = 6 + int.from_bytes(body[4:6])
+        lost = self.kept.get(body[6:end])
+        if lost is None or self.has("resume-refused"):
+            return False
+        received = int.from_bytes(body[end : end + 8])
+        self.streams, self.ended, self.parts = lost.streams, lost.ended, lost.parts
+        self.sent, self.position, self.is_open = lost.sent, lost.position, True
+        position = self.position + self.has("resume-position")
+        await self.send(rs.RESUME_OK, 0, position.to_bytes(8))
+        at = 0
+        for frame in self.sent:
+            is_due = at >= received and not self.has("resume-loses")
+            if is_due or self.has("resume-repeats"):
+                await self.connection.send(rs.with_length(frame))
+            at += len(frame)
+        if self.has("resume-forgets"):
+            self.streams.clear()
+        return True
+
     async def on_setup(self, frame: Frame) -> None:  # noqa: C901, PLR0912 (a branch for each fault)
         body = frame.body
         if int.from_bytes(body[:2]) != 1 and not self.has("version-taken"):
@@ -232,8 +262,10 @@ class Server:
         if frame.flags & R:
             if self.has("resume-ends-silently"):
                 raise ConnectionEnded
-            code = rs.REJECTED_RESUME if self.has("resume-code") else rs.REJECTED_SETUP
-            await self.refuse(code)
+            if self.has("resume-code"):
+                await self.refuse(rs.REJECTED_RESUME)
+            size = int.from_bytes(body[12:14])
+            self.kept[body[14 : 14 + size]] = self
         if body.endswith(b"refuse me") and not self.has("all-setups-taken"):
             if self.has("serves-after-refusal") and self.buffer:
                 await self.send(rs.PAYLOAD, 1, b"served", N)
@@ -421,7 +453,10 @@ class Server:
         opened = Stream(stream, parts.kind, name, demand)
         self.streams[stream] = opened
         if name in CHANNELS:
-            opened.is_complete = bool(parts.flags & C) and not self.has("complete-first-lost")
+            lost = self.has("complete-first-lost") or (
+                bool(parts.flags & F) and self.has("complete-of-fragments-lost")
+            )
+            opened.is_complete = bool(parts.flags & C) and not lost
             if not self.has("channel-first-lost"):
                 opened.waiting.append(parts.data)
             opened.taken = 1
@@ -450,7 +485,7 @@ class Server:
         stream.granted += first
         await self.send(rs.REQUEST_N, stream.id, rs.number(first))
 
-    async def on_payload(self, frame: Frame) -> None:  # noqa: C901, PLR0911 (a branch for each fault)
+    async def on_payload(self, frame: Frame) -> None:  # noqa: C901, PLR0911, PLR0912 (a branch for each fault)
         stream = frame.stream
         split = await self.split(frame, frame.body)
         if split is None:
@@ -468,7 +503,8 @@ class Server:
                 await self.error(stream, rs.CANCELED)
                 return
             parts.data += data
-            parts.flags |= frame.flags & C
+            if frame.flags & N or not self.has("bare-complete-of-fragments-lost"):
+                parts.flags |= frame.flags & C
             if not is_last:
                 return
             del self.parts[key]

@@ -80,22 +80,28 @@ def _server() -> ModuleType:
     return module
 
 
-async def _check_penstock(url: str) -> list[Result]:
+async def _check_penstock(url: str, *, resume: bool = True) -> list[Result]:
     registry = build_registry()
     async with serve(
-        _server().service_of(), url, registry=registry, on_violation=lambda _: None
+        _server().service_of(), url, registry=registry, resume=resume, on_violation=lambda _: None
     ) as server:
         return await check_target(str(server.addresses[0]), QUICK, registry=registry)
 
 
-def _judge(results: list[Result]) -> None:
+def _judge(results: list[Result], unasked: set[str] = UNASKED) -> None:
     found = not_passed(results)
-    assert {name: seen for name, seen in found.items() if name not in UNASKED} == {}
+    assert {name: seen for name, seen in found.items() if name not in unasked} == {}
 
 
 def test_the_server_of_penstock_passes() -> None:
     """Over memory, on virtual time, with the service of the campaign."""
     _judge(run_virtual(lambda: _check_penstock("rsocket+memory://checked")))
+
+
+def test_the_server_of_penstock_passes_without_resuming() -> None:
+    """It refuses a SETUP with a token. So it is not asked for what follows."""
+    results = run_virtual(lambda: _check_penstock("rsocket+memory://checked", resume=False))
+    _judge(results, UNASKED | {"resume-goes-on"})
 
 
 async def test_the_server_of_penstock_passes_over_real_sockets() -> None:

@@ -1,7 +1,9 @@
 """SETUP and RESUME: the first frame of a connection, and how a server refuses it; leases."""
 
+import secrets
 from typing import Final
 
+import trio
 from penstock_tck.wire import CheckContext, Level, NotSupported, Table, verify
 
 from penstock_rsocket.checks import _frames as rs
@@ -243,6 +245,66 @@ async def setup_resume(context: CheckContext) -> str:
     return await peer.refused_or_working(
         "a SETUP with the resume flag was sent", [rs.REJECTED_SETUP]
     )
+
+
+@SETUPS.row(
+    "resume-goes-on",
+    RESUME,
+    (
+        "A RESUME with a token that the server has accepted, and with positions that it can serve, "
+        "gets RESUME_OK with the position of the server; then the frames that the client lacks."
+    ),
+    needs=["publisher"],
+)
+async def resume_goes_on(context: CheckContext) -> str:
+    """A connection whose SETUP had a token, and was not refused, is cut after three elements. A
+    RESUME that names the position after the first one gets RESUME_OK with the position after the
+    request, and the other two once more; the stream goes on. A target that refuses the SETUP is not
+    asked. (The check settles before it cuts, so that all positions are known.)
+    """
+    # Of this run alone: a server may hold a connection of the run before.
+    token = secrets.token_hex(16).encode()
+    lost = await connect(context, setup=False)
+    await lost.send(lost.setup(flags=rs.R, token=token))
+    stream = lost.next_id()
+    request = lost.request_frame(rs.REQUEST_STREAM, stream, context.target.publisher, demand=3)
+    await lost.send(request)
+    await lost.wait_until(
+        lambda: len(lost.elements(stream)) == 3 or lost.of_stream(0, rs.ERROR) or lost.ending,
+        "three elements, or an ERROR that refuses the SETUP,",
+    )
+    await lost.settle()
+    if lost.ending or lost.of_stream(0, rs.ERROR):
+        raise NotSupported(f"the target does not resume; {lost.describe_received()}")
+    received = _position_after_first(lost, stream)
+    sent = len(request) - (0 if lost.connection.framed else 3)
+    await lost.connection.abort()
+    await trio.sleep(context.target.quiet)  # until the target has noticed the loss
+    back = await connect(context, setup=False)
+    await back.send_frame(rs.RESUME, 0, rs.resume_body(token, received=received))
+    await back.wait_until(lambda: back.of_stream(0, rs.RESUME_OK, rs.ERROR), "RESUME_OK")
+    answer = back.of_stream(0, rs.RESUME_OK, rs.ERROR)[0]
+    verify(
+        answer.type == rs.RESUME_OK,
+        f"the SETUP with this token was accepted, and {back.describe_received()}",
+    )
+    position = int.from_bytes(answer.body[:8])
+    verify(position == sent, f"{sent} bytes of frames were sent, and the position is {position}")
+    await back.expect_exactly(stream, 2)
+    await back.grant(stream, 1)
+    await back.expect_exactly(stream, 3)
+    return "2 elements came once more, and the stream went on"
+
+
+def _position_after_first(peer: RsocketPeer, stream: int) -> int:
+    """Return the position up to which a client has received if only one element has come."""
+    position = 0
+    for frame in peer.received:
+        if frame.stream:
+            position += rs.HEADER + len(frame.body)
+        if frame.stream == stream:
+            break
+    return position
 
 
 @SETUPS.row(
