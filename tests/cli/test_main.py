@@ -23,6 +23,18 @@ def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str])
     assert len(out) > 150
 
 
+@pytest.mark.parametrize("command", ["serve", "cat", "ls", "pub", "request"])
+def test_the_help_names_each_protocol_of_a_url(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the beginning of its URLs."""
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "RS.io" in out
+    assert {"reactivesocket+", "rsocket+"} <= set(out.replace(",", " ").split())
+
+
 @pytest.mark.parametrize("arguments", [[], ["dance"], ["cat"], ["serve", "a:b"]])
 def test_arguments_that_cannot_be_parsed_have_status_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]

@@ -146,7 +146,7 @@ async def test_a_command_that_speaks_something_else() -> None:
         (b"SSH-2.0-Open", r"it begins with 'SSH-2.0-Open'"),
         (
             b"",
-            r"^the connection ended before the peer said hello: is it a server of this protocol .* \(tls:// if not\)\?$",
+            r"^the connection ended before the peer answered: is it a server of this protocol .* \(tls:// if not\)\?$",
         ),
         (None, r"the peer did not say hello within 2 s$"),
     ],
@@ -207,7 +207,10 @@ FAR_AWAY = {
             "127.0.0.1",
             {},
             trustme.CA(),
-            "issuer certificate. If you trust its issuer, say so: Tls(authorities='ca.pem')",
+            (
+                "issuer certificate. If you trust its issuer, say so: Tls(authorities='ca.pem'), "
+                "on the command line --tls-ca ca.pem"
+            ),
         ),
         ("127.0.0.1", LONG_AGO, CA, "certificate has expired. The server needs a new one"),
         (
@@ -220,7 +223,10 @@ FAR_AWAY = {
             "10.0.0.1",
             {},
             CA,
-            "Connect by an address that is in it, or say which name is meant: Tls(server_name=...)",
+            (
+                "Connect by an address that is in it, or say which name is meant: "
+                "Tls(server_name=...), on the command line --tls-name"
+            ),
         ),
     ],
     ids=["unknown", "expired", "not yet", "wrong name"],

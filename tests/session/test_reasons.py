@@ -46,7 +46,9 @@ def test_the_reason_of_a_goodbye_is_escaped_and_cut() -> None:
 
 def test_a_known_reason_of_a_goodbye_has_advice() -> None:
     """A client on a port of another protocol reads which URL to use."""
-    assert "a URL with tcp:// speaks RS.io" in explain_connection_end("protocol:not-served")
+    told = explain_connection_end("protocol:not-served")
+    for url in ("tcp:// speaks RS.io", "reactivesocket+tcp:// ReactiveSocket", "rsocket+tcp:// RS"):
+        assert url in told
 
 
 def test_a_reason_names_the_two_sides_from_the_readers_view() -> None:

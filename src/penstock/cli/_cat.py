@@ -8,7 +8,8 @@ Into a file or a pipe the bytes of an element go unchanged. JSON escapes what wo
 terminal.
 On a terminal, characters that are not printable are escaped.
 If standard error is a terminal, its last line shows the progress. A URL speaks RS.io. A URL that
-begins with reactivesocket+ speaks ReactiveSocket, and requests the stream of that name.
+begins with reactivesocket+ speaks ReactiveSocket, one with rsocket+ RSocket (with
+penstock-rsocket), and requests the stream of that name.
 """
 
 import argparse
@@ -54,7 +55,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--setup",
         metavar="TEXT",
         default="",
-        help="the data of this client's SETUP, for reactivesocket+…",
+        help="the data of this client's SETUP, for reactivesocket+… and rsocket+…",
     )
     command.add_argument(
         "--demand",

@@ -3,7 +3,7 @@ and the first lines of their docstrings.
 
 The service must say that it describes itself: penstock.Service(describe=True). It lists what this
 client may open, so give the same credentials as for cat. A URL speaks RS.io. A URL that begins with
-reactivesocket+ speaks ReactiveSocket.
+reactivesocket+ speaks ReactiveSocket, one with rsocket+ RSocket (with penstock-rsocket).
 """
 
 import argparse

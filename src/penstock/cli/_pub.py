@@ -1,7 +1,8 @@
 """Publish the lines of standard input to every subscriber.
 
 URL is the address to listen at, with the publisher's name: tcp://127.0.0.1:7001/lines. It speaks
-RS.io and ReactiveSocket; a URL that begins with rsio+ or reactivesocket+ speaks that protocol only.
+RS.io and ReactiveSocket, and RSocket if penstock-rsocket is installed; a URL that begins with
+rsio+, reactivesocket+ or rsocket+ speaks that protocol only.
 Reading begins when the first subscriber arrives, and continues at the pace of the slowest
 subscriber. A subscriber that requests nothing for 10 seconds while a line waits for it is
 disconnected from the lines, so that it does not stop the others. When the input ends, the program

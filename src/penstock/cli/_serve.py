@@ -12,8 +12,8 @@ goodbye. A second signal ends the program at once. The status is 0 after SIGTERM
 SIGINT.
 --limit changes a bound of penstock.Limits, for all workers together if there are any:
 --limit max_connections=20000 --limit drain=60
-Each URL speaks RS.io and ReactiveSocket;
-a URL that begins with rsio+ or reactivesocket+ speaks that protocol only.
+Each URL speaks RS.io and ReactiveSocket, and RSocket if penstock-rsocket is installed;
+a URL that begins with rsio+, reactivesocket+ or rsocket+ speaks that protocol only.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""Check from outside whether a server keeps its protocol: RS.io (tcp://…) or ReactiveSocket
-(reactivesocket+tcp://…), in any language.
+"""Check from outside whether a server keeps its protocol: RS.io (tcp://…), ReactiveSocket
+(reactivesocket+tcp://…), or RSocket (rsocket+tcp://…, with penstock-rsocket), in any language.
 
 Each requirement is reported as pass, FAIL or not supported, with the sentence of the specification,
 its line, and the observation.

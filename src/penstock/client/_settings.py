@@ -212,8 +212,8 @@ def check_setup(url: Url, setup: object, limits: Limits) -> bytes:
         )
     if setup and (url.dialect or DEFAULT_DIALECT) == DEFAULT_DIALECT:
         raise UsageError(
-            f"setup= was given for {str(url)!r}, and RS.io has no setup data; ReactiveSocket does: "
-            f"reactivesocket+{url.transport}:…"
+            f"setup= was given for {str(url)!r}, and RS.io has no setup data; ReactiveSocket and "
+            f"RSocket do: reactivesocket+{url.transport}:…, rsocket+{url.transport}:…"
         )
     # Checked with the limits of this side, because those of the server are not known. Too long a
     # SETUP costs the connection there.

@@ -458,7 +458,10 @@ CONNECTION_REASONS: Final = (
     Reason(
         NOT_SERVED,
         "{receiver} speaks another protocol than {sender} serves",
-        "a URL with tcp:// speaks RS.io, with reactivesocket+tcp:// ReactiveSocket",
+        (
+            "a URL with tcp:// speaks RS.io, with reactivesocket+tcp:// ReactiveSocket, with "
+            "rsocket+tcp:// RSocket"
+        ),
     ),
     # The one place where a protocol says that nothing was done:
     # RS.io's goodbye in the place of the server's hello.

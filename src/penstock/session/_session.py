@@ -37,10 +37,10 @@ CUT = "the connection ended without a goodbye: the peer's process or the network
 """The text of the error that streams get if only the end of the transport is known."""
 
 CUT_EARLY = (
-    "the connection ended before the peer said hello: is it a server of this protocol that "
+    "the connection ended before the peer answered: is it a server of this protocol that "
     "listens there, and in the clear (tls:// if not)?"
 )
-"""The same, before the peer's hello."""
+"""The same, before the peer's hello. A server of RSocket says none: its first frame counts."""
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _OPEN: Final = ConnectionState.OPEN

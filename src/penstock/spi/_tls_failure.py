@@ -15,14 +15,19 @@ _NOT_TLS: Final = frozenset(
     }
 )
 
+_NAME: Final = "Tls(server_name=...), on the command line --tls-name"
+
 # By OpenSSL's code of verification.
 _ADVICE: Final = {
     9: "It is not valid yet: compare the clocks of both sides",
     10: "The server needs a new one",
-    62: "Connect by a name that is in it, or say which one is meant: Tls(server_name=...)",
-    64: "Connect by an address that is in it, or say which name is meant: Tls(server_name=...)",
+    62: f"Connect by a name that is in it, or say which one is meant: {_NAME}",
+    64: f"Connect by an address that is in it, or say which name is meant: {_NAME}",
 }
-_UNKNOWN_ISSUER: Final = "If you trust its issuer, say so: Tls(authorities='ca.pem')"
+_UNKNOWN_ISSUER: Final = (
+    "If you trust its issuer, say so: Tls(authorities='ca.pem'), on the command line --tls-ca "
+    "ca.pem"
+)
 
 
 def tls_failure(error: BaseException) -> str:

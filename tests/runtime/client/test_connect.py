@@ -194,7 +194,7 @@ async def test_a_handshake_that_never_ends_is_cut_by_its_deadline(
         (
             "tcp://127.0.0.1:1",
             b"secret",
-            "RS.io has no setup data; ReactiveSocket does: reactivesocket",
+            "RS.io has no setup data; ReactiveSocket and RSocket do: reactivesocket",
         ),
         ("rsio+tcp://127.0.0.1:1", b"secret", "RS.io has no setup data"),
         ("reactivesocket+tcp://127.0.0.1:1", "secret", "as bytes; this is 'str'"),

@@ -417,7 +417,7 @@ async def test_the_end_of_a_child_process_is_told_to_its_streams() -> None:
         ) as stream:
             await anext(stream)
     assert str(caught.value) == (
-        "the connection ended before the peer said hello: is it a server of this protocol that "
+        "the connection ended before the peer answered: is it a server of this protocol that "
         f"listens there, and in the clear (tls:// if not)? The child {sys.executable!r} ended "
         "with status 3; the end of its stderr:\n  no such table: ticks"
     )
