@@ -75,7 +75,8 @@ def test_no_decorator_stands_twice_on_a_class_or_a_function() -> None:
     twice = []
     for path in python_files(".ci", "campaigns", "docs", "examples", "plugins", "src", "tck"):
         for node in ast.walk(tree_of(path)):
-            lines = [ast.unparse(each) for each in getattr(node, "decorator_list", ())]
-            if len(set(lines)) < len(lines):
-                twice.append(f"{path}:{node.lineno}")  # type: ignore[attr-defined]
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = [ast.unparse(each) for each in node.decorator_list]
+                if len(set(lines)) < len(lines):
+                    twice.append(f"{path}:{node.lineno}")
     refuse(twice, "a decorator stands twice:")
