@@ -7,7 +7,7 @@ answers have up to 20,000 bytes, and go in fragments.
 
 import random
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 
@@ -27,6 +27,11 @@ LEAST, MOST = 300, 30_000
 LONGEST_REQUEST = 20_000
 
 LIMITS = replace(Limits(), resume_timeout=60.0, split_outbound_at=4096)
+
+STILL_SECONDS = 120
+"""Seconds without a cut and without a number, after which nothing more is waited for."""
+
+STANDS_STILL = "stands still"
 
 
 @attrs.define
@@ -86,6 +91,15 @@ class Count:
         self.due = number + 1
 
 
+async def cancel_if_still(scope: trio.CancelScope, look: Callable[[], object]) -> None:
+    """Cancel `scope` when what `look` returns has not changed for `STILL_SECONDS`."""
+    while True:
+        before = look()
+        await trio.sleep(STILL_SECONDS)
+        if look() == before:
+            scope.cancel()
+
+
 async def as_client(asked: Peer, cuts: int, seed: int) -> str:
     """Read from a server of the library."""
     async with (
@@ -96,52 +110,61 @@ async def as_client(asked: Peer, cuts: int, seed: int) -> str:
         listeners = await nursery.start(partial(trio.serve_tcp, relay.carry, 0, host="127.0.0.1"))
         port = listeners[0].socket.getsockname()[1]
         stream, channel, answers = Count(), Count(), Count()
-        async with penstock.connect(
+        resumed = 0
+        connecting = penstock.connect(
             f"rsocket+{asked.scheme}://127.0.0.1:{port}",
             resume=True,
             limits=LIMITS,
             setup=SetupData(),
             credentials=Credentials.bearer("token"),  # Spring examines them
-        ) as peer:
-            await peer.wait_accepted()
+        )
+        scope = trio.CancelScope()
+        nursery.start_soon(
+            cancel_if_still, scope, lambda: (relay.cuts, stream.due, channel.due, answers.due)
+        )
+        with scope:
+            async with connecting as peer:
+                await peer.wait_accepted()
 
-            async def read_stream() -> None:
-                async with peer.subscribe("count.2000000000", demand=64) as elements:
-                    async for element in elements:
-                        stream.note(int(element))
-                        if relay.cuts >= cuts:
-                            return
+                async def read_stream() -> None:
+                    async with peer.subscribe("count.2000000000", demand=64) as elements:
+                        async for element in elements:
+                            stream.note(int(element))
+                            if relay.cuts >= cuts:
+                                return
 
-            async def read_channel() -> None:
-                async def sent() -> AsyncIterator[bytes]:
+                async def read_channel() -> None:
+                    async def sent() -> AsyncIterator[bytes]:
+                        number = 0
+                        while True:
+                            yield b"%d" % number
+                            number += 1
+
+                    async with peer.request_channel(sent(), name="same", demand=8) as elements:
+                        async for element in elements:
+                            channel.note(int(element))
+                            if relay.cuts >= cuts:
+                                return
+
+                async def ask() -> None:
                     number = 0
-                    while True:
-                        yield b"%d" % number
+                    while relay.cuts < cuts:
+                        # Blanks, which belong to no number.
+                        data = b"%d" % number + b" " * (number * 997 % LONGEST_REQUEST)
+                        answer = await peer.request("echo", data)
+                        assert answer == data
+                        answers.note(int(answer))
                         number += 1
 
-                async with peer.request_channel(sent(), name="same", demand=8) as elements:
-                    async for element in elements:
-                        channel.note(int(element))
-                        if relay.cuts >= cuts:
-                            return
-
-            async def ask() -> None:
-                number = 0
-                while relay.cuts < cuts:
-                    # Blanks, which belong to no number.
-                    data = b"%d" % number + b" " * (number * 997 % LONGEST_REQUEST)
-                    answer = await peer.request("echo", data)
-                    assert answer == data
-                    answers.note(int(answer))
-                    number += 1
-
-            async with trio.open_nursery() as work:
-                work.start_soon(read_stream)
-                work.start_soon(read_channel)
-                work.start_soon(ask)
-            resumed = peer.statistics().resumed
+                async with trio.open_nursery() as work:
+                    work.start_soon(read_stream)
+                    work.start_soon(read_channel)
+                    work.start_soon(ask)
+                resumed = peer.statistics().resumed
         nursery.cancel_scope.cancel()
-    return f"{relay.cuts} cuts, {resumed} resumed; stream {stream}, channel {channel}, answers {answers}"
+    counts = f"stream {stream}, channel {channel}, answers {answers}"
+    ending = f" {STANDS_STILL}" if scope.cancelled_caught else ""
+    return f"{relay.cuts} cuts, {resumed} resumed; {counts}{ending}"
 
 
 def service_of() -> penstock.Service:
@@ -187,7 +210,9 @@ async def as_server(asked: Peer, cuts: int, seed: int) -> str:
         )
         assert process.stdin is not None
         assert process.stdout is not None
-        await relay.done.wait()
+        with trio.CancelScope() as scope:
+            nursery.start_soon(cancel_if_still, scope, lambda: relay.cuts)
+            await relay.done.wait()
         if process.returncode is None:
             await process.stdin.send_all(b"stop\n")
         found = b""
@@ -198,7 +223,9 @@ async def as_server(asked: Peer, cuts: int, seed: int) -> str:
         if process.returncode is None:
             process.kill()
         nursery.cancel_scope.cancel()
-    return f"{relay.cuts} cuts, {resumed} resumed; {found.decode().strip() or 'no report'}"
+    ending = f" {STANDS_STILL}" if scope.cancelled_caught else ""
+    report = found.decode().strip() or "no report"
+    return f"{relay.cuts} cuts, {resumed} resumed; {report}{ending}"
 
 
 async def run(asked: Peer, cuts: int, seed: int) -> bool:
@@ -206,4 +233,4 @@ async def run(asked: Peer, cuts: int, seed: int) -> bool:
     cut = as_client if asked.role == "server" else as_server
     report = await cut(asked, cuts, seed)
     print(f"{asked.title}: {report}", flush=True)
-    return report.count("lost=0, repeated=0") != 3
+    return report.count("lost=0, repeated=0") != 3 or STANDS_STILL in report
