@@ -15,6 +15,8 @@ from campaigns._maven import rsocket_java, run_maven
 from campaigns.interop_rsocket._rows import COMMON, OF_SPRING
 
 HERE = Path(__file__).parent
+COMMON_JAVA = HERE / "spring/src/main/java/common"
+"""There, so that the folder of the how-to's builds by itself."""
 EXAMPLES = HERE.parents[1] / "plugins/penstock-rsocket/examples"
 KINDS = [(role, scheme) for scheme in ("tcp", "ws") for role in ("server", "client")]
 
@@ -97,7 +99,6 @@ def _java(folder: Path) -> list[str]:
 
 def _spring(folder: Path) -> list[str]:
     shutil.copytree(HERE / "spring", folder)
-    shutil.copytree(HERE / "java/common", folder / "src/main/java/common")
     run_maven(folder, "compile", "dependency:copy-dependencies", "-DoutputDirectory=lib")
     return ["java", "-cp", f"{folder}/target/classes:{folder}/lib/*", "peer.SpringPeer"]
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import penstock_rsocket as rsocket
 import pytest
+import trio.testing
 from _raw import URL, Raw, raw_client, raw_server, route
 from penstock_rsocket import Cancel, Error, ErrorCode, Payload, RequestChannel, RequestN
 from trio.testing import MockClock as Clock
@@ -105,6 +106,56 @@ async def test_a_first_element_in_fragments(autojump_clock: Clock) -> None:
         assert await raw.next() == Payload(
             stream_id=1, data=b"a" * 99 + b"b" * 99 + b"a" * 99 + b"b" * 99
         )
+        assert await raw.next() == Payload(stream_id=1, complete=True, next=False)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        [Payload(stream_id=1, data=b"b", complete=True)],
+        [Payload(stream_id=1, data=b"b", complete=True, next=False)],
+        [
+            Payload(stream_id=1, data=b"", follows=True),
+            Payload(stream_id=1, data=b"b", complete=True),
+        ],
+    ],
+    ids=["NEXT and COMPLETE", "COMPLETE alone", "three fragments"],
+)
+async def test_the_last_fragment_of_the_only_element_may_end_the_channel(
+    rest: list[Payload], autojump_clock: Clock
+) -> None:
+    """As rsocket-js and rsocket-py send a channel of one large element."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(
+            RequestChannel(
+                stream_id=1, demand=5, metadata=route("twice/5"), data=b"a" * 99, follows=True
+            ),
+            *rest,
+        )
+        assert await raw.next() == Payload(stream_id=1, data=(b"a" * 99 + b"b") * 2)
+        assert await raw.next() == Payload(stream_id=1, complete=True, next=False)
+
+
+async def test_an_end_before_the_first_demand_takes_no_element(autojump_clock: Clock) -> None:
+    """The service has subscribed and asks later: the element comes before the end."""
+    service, ended = penstock.Service(), trio.Event()
+
+    @service.publisher("late")
+    async def late(sent: Source[bytes]) -> AsyncIterator[bytes]:
+        async with penstock.subscribe(sent, demand=0) as stream:
+            yield b"subscribed"
+            await ended.wait()
+            stream.request(5)
+            async for element in stream:
+                yield element
+
+    async with raw_client(service) as raw:
+        await open_channel(raw, "late")
+        assert await raw.next() == Payload(stream_id=1, data=b"subscribed")
+        await raw.send(Payload(stream_id=1, complete=True, next=False))
+        await trio.testing.wait_all_tasks_blocked()
+        ended.set()
+        assert await raw.next() == Payload(stream_id=1, data=b"0")
         assert await raw.next() == Payload(stream_id=1, complete=True, next=False)
 
 

@@ -507,7 +507,8 @@ class ReceivedFrames:
         content, data = split_metadata(flags, body)
         # The flag C ends a sequence of fragments (wire §Streams).
         follows = bool(flags & FOLLOWS and not flags & COMPLETE)
-        if not isinstance(stream, ReceivingStream):
+        arriving = self._dialect.channels.arriving
+        if not isinstance(stream, ReceivingStream) or (arriving and self._holds_first(stream_id)):
             self._receive_other(flags, stream_id, content, data, follows=follows)
             return
         if stream.element_size < 0:
@@ -567,13 +568,18 @@ class ReceivedFrames:
             stream.receive_last_part(PART_NUMBER, part, known[0])
         self._dialect.count(stream.id)
 
+    def _holds_first(self, stream_id: int) -> bool:
+        """Return whether the first element of a channel still waits for the service's demand."""
+        arriving = self._dialect.channels.arriving.get(stream_id)
+        return arriving is not None and arriving.first is not None
+
     def _receive_other(
         self, flags: int, stream_id: int, content: bytes | None, data: bytes, *, follows: bool
     ) -> None:
         """Take a fragment of a request, or what arrives for a stream that is over."""
         arriving = self._dialect.channels.arriving.get(stream_id)
         if arriving is not None and not self.requests.has_unfinished(stream_id):
-            # The service has not subscribed: only the end may come.
+            # The service has not requested an element: only the end may come.
             if flags & COMPLETE and not flags & NEXT and not arriving.is_complete:
                 arriving.is_complete = True
             else:
@@ -582,6 +588,9 @@ class ReceivedFrames:
         if stream_id & 1 == self._peers:
             if flags & (FOLLOWS | NEXT) or self.requests.has_unfinished(stream_id):
                 self.requests.receive_fragment(stream_id, content, data, is_last=not follows)
+                if flags & COMPLETE and stream_id in self._dialect.channels.arriving:
+                    # The first element of a channel is its last one: as an end in its own frame.
+                    self._payload(COMPLETE, stream_id, b"")
             else:
                 self._channel.count_oddity()
             return
