@@ -9,6 +9,9 @@ from pathlib import Path
 RSOCKET_POM = Path(__file__).parent / "interop_rsocket/java/pom.xml"
 """The libraries of rsocket-java."""
 
+COMMON_JAVA = RSOCKET_POM.parents[1] / "spring/src/main/java/common"
+"""What the programs share. It lies there so that the folder of the how-to's builds by itself."""
+
 
 def run_maven(folder: Path, *goals: str, shows: bool = True) -> None:
     """Run goals of Maven in the folder of a project. Without Maven the program ends and says so."""

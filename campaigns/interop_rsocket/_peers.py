@@ -11,12 +11,10 @@ from pathlib import Path
 
 import attrs
 
-from campaigns._maven import rsocket_java, run_maven
+from campaigns._maven import COMMON_JAVA, rsocket_java, run_maven
 from campaigns.interop_rsocket._rows import COMMON, OF_SPRING
 
 HERE = Path(__file__).parent
-COMMON_JAVA = HERE / "spring/src/main/java/common"
-"""There, so that the folder of the how-to's builds by itself."""
 EXAMPLES = HERE.parents[1] / "plugins/penstock-rsocket/examples"
 KINDS = [(role, scheme) for scheme in ("tcp", "ws") for role in ("server", "client")]
 
@@ -93,7 +91,7 @@ def built(*, short: bool) -> Iterator[Peers]:
 
 def _java(folder: Path) -> list[str]:
     folder.mkdir()
-    sources = (HERE / "java/Peer.java", *HERE.glob("java/common/*.java"))
+    sources = (HERE / "java/Peer.java", *COMMON_JAVA.glob("*.java"))
     return [*rsocket_java(folder, sources), "Peer"]
 
 

@@ -28,7 +28,7 @@ from penstock_tck.wire import (
     check_target,
 )
 
-from campaigns._maven import RSOCKET_POM, rsocket_java
+from campaigns._maven import COMMON_JAVA, rsocket_java
 from penstock.spi import parse_url
 
 HERE = Path(__file__).parent
@@ -149,7 +149,7 @@ def commands(*, short: bool) -> Iterator[tuple[Commands, Commands]]:
         return
     with tempfile.TemporaryDirectory() as name:
         sources = [HERE / file for file in ("Checked.java", "CheckedClient.java")]
-        sources.append(RSOCKET_POM.with_name("common") / "Routed.java")
+        sources.append(COMMON_JAVA / "Routed.java")
         java = rsocket_java(Path(name), sources)
         servers["rsocket-java"] = [*java, "Checked"]
         servers["rsocket-java, leases"] = [*java, "Checked", "leases"]
