@@ -5,16 +5,18 @@ as a stream of bytes, and with one frame in a message.
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import trio
+import trustme
 from penstock_websocket import WebSocketTransport
 from penstock_websocket._connection import close_code
 from penstock_websocket._pings import Pinger
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.api import ConnectionLost, LimitExceeded, UsageError
-from penstock.spi import Connection, Listener, TransportOptions, parse_url
+from penstock.spi import Connection, Listener, Tls, TransportOptions, parse_url
 
 TRANSPORT = WebSocketTransport()
 URL = "ws://127.0.0.1:0"
@@ -33,9 +35,10 @@ async def _pair(
     nursery: trio.Nursery,
     options: TransportOptions = BYTES,
     listening: TransportOptions | None = None,
+    url: str = URL,
 ) -> Pair:
     """Return both sides behind their handshakes and hellos."""
-    listener = await _listen(nursery, listening or options)
+    listener = await _listen(nursery, listening or options, url)
     client = await TRANSPORT.connect(listener.addresses[0], options=options, nursery=nursery)
     server = await listener.accept()
     await listener.aclose()
@@ -45,6 +48,18 @@ async def _pair(
     client.on_open()
     server.on_open()
     return client, server
+
+
+def _tls(folder: Path) -> tuple[TransportOptions, TransportOptions]:
+    """Return the options of a client and of a server over TLS."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "roots.pem"))
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_and_cert_chain_pem.write_to_path(str(folder / "server.pem"))
+    return (
+        replace(BYTES, tls=Tls(authorities=str(folder / "roots.pem"))),
+        replace(BYTES, tls=Tls(certificate=str(folder / "server.pem"))),
+    )
 
 
 async def _close(*connections: Connection) -> None:
@@ -434,3 +449,28 @@ async def test_a_client_that_sends_is_not_pinged(
     pinger.stop()
     await trio.sleep(100)
     assert calls == ["ping"]
+
+
+@pytest.mark.parametrize("scheme", ["ws", "wss"])
+async def test_a_close_waits_for_the_task_that_receives(
+    scheme: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Its reader still waits for the peer: a second one over TLS is an error of trio."""
+    options, listening = _tls(tmp_path) if scheme == "wss" else (BYTES, BYTES)
+    client, server = await _pair(nursery, options, listening, f"{scheme}://127.0.0.1:0")
+    received: list[object] = []
+
+    async def receive() -> None:
+        with suppress(trio.ClosedResourceError):  # the close may be over before the second one is
+            received.append(await client.receive())
+            received.append(await client.receive())
+
+    async with trio.open_nursery() as tasks:
+        tasks.start_soon(receive)
+        await wait_all_tasks_blocked()
+        tasks.start_soon(client.aclose)
+        await wait_all_tasks_blocked()
+        await server.send(b"late")
+        assert await server.receive() is None
+        await server.aclose()
+    assert received[0] == b"late"

@@ -94,6 +94,7 @@ from penstock_rsocket._layout import (
     NEXT,
     NUMBER,
     PLAIN_REQUEST,
+    POSITION_SIZE,
     RESPOND,
     TYPE_SHIFT,
     ErrorCode,
@@ -308,10 +309,12 @@ class ReceivedFrames:
             b"" if credentials is None else encode_credentials(credentials),
         )
 
-    def _resume(self, flags: int, _stream_id: int, body: bytes) -> None:
+    def _resume(self, flags: int, stream_id: int, body: bytes) -> None:
         if self.handshake.has_begun:
             # wire §Positions: also for a second RESUME, whose connection has another one's bytes.
             raise ProtocolError("a RESUME after the first frame", reason="protocol:resume")
+        if stream_id:
+            raise ProtocolError(f"a RESUME on stream {stream_id}", reason="protocol:setup")
         self._dialect.is_resuming = True
         asked = codec.read_resume(flags, body)
         takeover = self._dialect.takeover
@@ -634,15 +637,21 @@ class ReceivedFrames:
     # --- frames about the connection
 
     def _keepalive(self, flags: int, _stream_id: int, body: bytes) -> None:
-        resumable = self._dialect.resumable
+        resumable, size = self._dialect.resumable, len(body) - POSITION_SIZE
         if resumable is not None:
             resumable.receive_position(codec.read_position(body, 0))
+        if flags & RESPOND and size > (most := self._channel.limits.outbound_control // 2):
+            raise ProtocolError(
+                f"a KEEPALIVE with {size:,} bytes of data, which go back in its answer; {most:,} is "
+                "the most here (half of Limits.outbound_control)",
+                reason=f"protocol:keepalive {size}",
+            )
         if flags & RESPOND and (
             (resumable is not None and resumable.is_question_free())
             or self._channel.spend_control_token()
         ):
             position = 0 if resumable is None else resumable.counter.position
-            self._channel.answer(codec.keepalive(body[8:], position=position))
+            self._channel.answer(codec.keepalive(body[POSITION_SIZE:], position=position))
 
     def _lease(self, _flags: int, _stream_id: int, body: bytes) -> None:
         ttl, requests = _read_number(body)[0], _read_number(body, 4)[0]
@@ -1440,7 +1449,9 @@ class RsocketDialect:
 
 def _refusal_code(reason: str) -> ErrorCode:
     """Return the code that refuses a client for a reason of penstock."""
-    is_invalid = reason.startswith(("protocol:setup", "protocol:metadata", "version"))
+    is_invalid = reason.startswith(
+        ("protocol:setup", "protocol:metadata", "protocol:length", "version")
+    )
     return ErrorCode.INVALID_SETUP if is_invalid else ErrorCode.REJECTED_SETUP
 
 

@@ -20,6 +20,7 @@ FRAMED_HEADER: Final = Struct(">IH")
 NUMBER: Final = Struct(">I")
 """A demand, a code, a time: 31 or 32 bits."""
 POSITION: Final = Struct(">Q")
+POSITION_SIZE: Final = POSITION.size
 VERSION: Final = Struct(">HH")
 LENGTH_SIZE: Final = 3
 HEADER_SIZE: Final = HEADER.size

@@ -140,7 +140,21 @@ class RetainedFrames(RetainedBytes):
         """
         if position <= self.acknowledged:
             return False
-        self.check(position)
+        super().check(position)
+        pieces, offset = self._place_of(position)
+        self.acknowledged = position
+        for _ in range(pieces):
+            self._bytes -= len(self._kept.popleft())
+        self._offset = offset
+        return True
+
+    def check(self, position: int) -> None:
+        """Raise ProtocolError for a position that is not kept, or is inside a frame."""
+        super().check(position)
+        self._place_of(position)
+
+    def _place_of(self, position: int) -> tuple[int, int]:
+        """Return how many pieces end before `position`, and where it is in the next one."""
         reached, pieces, offset = self.acknowledged, 0, self._offset
         while reached < position:
             piece = self._kept[pieces]
@@ -154,11 +168,7 @@ class RetainedFrames(RetainedBytes):
                 f"the peer says that it has received up to {position}, which is within a frame",
                 reason=f"protocol:resume {position}",
             )
-        self.acknowledged = position
-        for _ in range(pieces):
-            self._bytes -= len(self._kept.popleft())
-        self._offset = offset
-        return True
+        return pieces, offset
 
     def take_back(self, position: int) -> bytearray:
         """Return what was sent after `position`, and hold none of it: it will be added again.

@@ -53,6 +53,7 @@ class Receiver:
         if is_client:
             self._opened.set()
         self._has_message = False  # a message was returned
+        self._read_ended: trio.Event | None = None  # somebody waits for the task that reads
         self.close_received: frames.Close | None = None
         """The Close frame of the peer."""
         self.heard_at: float = -inf
@@ -122,11 +123,17 @@ class Receiver:
 
     async def read_out(self) -> None:
         """Read and drop bytes until the peer has ended too."""
-        if self.close_received is None:
+        while self.close_received is None:
             # Twice the limit: the message that was too long, and a message after it.
-            await read_out(
-                self._below, 2 * self._options.max_message if self._opened.is_set() else LINGER
-            )
+            most = 2 * self._options.max_message if self._opened.is_set() else LINGER
+            try:
+                await read_out(self._below, most)
+            # Of TLS at once: the reader of the connection still receives, and drops what comes.
+            except trio.BusyResourceError:
+                self._read_ended = trio.Event()
+                await self._read_ended.wait()
+            else:
+                return
 
     # --- inside
 
@@ -205,6 +212,9 @@ class Receiver:
             if self.words is None:
                 raise
             raise trio.BrokenResourceError(self.words) from None
+        finally:
+            if self._read_ended is not None:
+                self._read_ended.set()
         if data:
             self.heard_at = trio.current_time()
             self._reader.feed(data, self.heard_at)
