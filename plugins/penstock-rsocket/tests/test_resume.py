@@ -336,6 +336,19 @@ async def test_a_question_that_does_not_fit_is_rejected(
         assert await raw.all() == [Error(stream_id=0, code=ErrorCode.REJECTED_RESUME, data=reason)]
 
 
+async def test_a_position_within_a_frame_is_rejected(autojump_clock: Clock) -> None:
+    """It is no end of a frame that the server has sent: the client has counted wrongly."""
+    async with served() as (_, nursery):
+        asked = RequestStream(stream_id=1, demand=1, metadata=route("numbers/9/0"))
+        lost = await connect_raw(nursery, RESUMABLE, asked)
+        assert await lost.next() == Payload(stream_id=1, data=b"0")
+        await lost.close()
+        raw = await connect_raw(nursery, Resume(token=TOKEN, received=3, first_kept=0))
+        assert await raw.all() == [
+            Error(stream_id=0, code=ErrorCode.REJECTED_RESUME, data=b"resume")
+        ]
+
+
 async def test_a_version_the_wrong_way_round_is_that_of_rsocket_js(autojump_clock: Clock) -> None:
     """rsocket-js 1.0.0-alpha.3 writes 0.1 into its RESUME for 1.0: it goes on."""
     question = Resume(major=0, minor=1, token=TOKEN, received=0, first_kept=0)

@@ -489,6 +489,42 @@ async def test_a_setup_must_be_understood(autojump_clock: Clock) -> None:
         await raw.close()
 
 
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        (bytes.fromhex("000008 00000000 0400 0001"), b"protocol:length 8"),
+        (bytes.fromhex("000008 00000000 3400 0001"), b"protocol:length 8"),
+        (bytes.fromhex("00001d 00000005 3400 0001 0000 0001 61") + bytes(16), b"protocol:setup"),
+    ],
+    ids=["a SETUP that is cut", "a RESUME that is cut", "a RESUME on a stream"],
+)
+async def test_a_first_frame_that_cannot_be_read_is_invalid(
+    first: bytes, reason: bytes, autojump_clock: Clock
+) -> None:
+    """The code tells the client's author, and not its user, to act."""
+    async with trio.open_nursery() as nursery, penstock.serve(service_of(), URL, resume=True):
+        raw = await connect_raw(nursery)
+        await raw.send_bytes(first)
+        assert await raw.all() == [
+            Error(stream_id=0, code=ErrorCode.INVALID_SETUP, data=reason),
+        ]
+        await raw.close()
+
+
+@pytest.mark.parametrize("size", [32 << 10, (32 << 10) + 1])
+async def test_the_data_of_a_keepalive_has_a_bound(size: int, autojump_clock: Clock) -> None:
+    """It goes back: half of what may wait for the peer is the most."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(Keepalive(respond=True, data=b"k" * size))
+        if size > 32 << 10:
+            reason = b"protocol:keepalive %d" % size
+            assert await raw.all() == [
+                Error(stream_id=0, code=ErrorCode.CONNECTION_ERROR, data=reason)
+            ]
+        else:
+            assert await raw.next(keepalives=True) == Keepalive(data=b"k" * size)
+
+
 @pytest.mark.parametrize("has_route", [True, False])
 async def test_a_request_in_the_place_of_a_setup_is_not_served(
     autojump_clock: Clock, has_route: bool

@@ -642,8 +642,8 @@ class ReceivedFrames:
             resumable.receive_position(codec.read_position(body, 0))
         if flags & RESPOND and size > (most := self._channel.limits.outbound_control // 2):
             raise ProtocolError(
-                f"a KEEPALIVE with {size:,} bytes of data, which go back in its answer; {most:,} is "
-                "the most here (half of Limits.outbound_control)",
+                f"a KEEPALIVE with {size:,} bytes of data, which go back in its answer; {most:,} "
+                "is the most here (half of Limits.outbound_control)",
                 reason=f"protocol:keepalive {size}",
             )
         if flags & RESPOND and (
