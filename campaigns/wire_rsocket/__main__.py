@@ -40,6 +40,8 @@ EXPECTED: dict[str, set[str]] = {
     "rsocket-py": {
         "channel-first-counts",
         "channel-follows-complete",
+        "channel-fragments-complete",
+        "channel-fragments-complete-alone",
         "fragments-cancelled",
         "id-of-server",
         "id-zero",
@@ -59,6 +61,7 @@ EXPECTED: dict[str, set[str]] = {
         "stream-cancelled-first",
     },
     "rsocket-java": {
+        "channel-fragments-complete-alone",
         "channel-goes-on",
         "ext-ignored",
         "ext-refused",
@@ -79,6 +82,8 @@ EXPECTED: dict[str, set[str]] = {
     "rsocket-java, leases": set(),
     "rsocket-js": {
         "channel-complete-first",
+        "channel-fragments-complete",
+        "channel-fragments-complete-alone",
         "connection-close",
         "ext-ignored",
         "id-live-again",

@@ -16,6 +16,7 @@ FAULTS: dict[str, set[str]] = {
     },
     "all-setups-taken": {"setup-refused", "setup-refused-requests"},
     "bare-complete-lost": {"channel-complete"},
+    "bare-complete-of-fragments-lost": {"channel-fragments-complete-alone"},
     "cancel-completes": {
         "channel-cancelled",
         "flags-ignored",
@@ -84,6 +85,10 @@ FAULTS: dict[str, set[str]] = {
     "code-of-connection": {"sent-legal", "stream-error-code"},
     "code-reserved": {"sent-legal", "stream-error-code"},
     "complete-first-lost": {"channel-complete-first"},
+    "complete-of-fragments-lost": {
+        "channel-fragments-complete",
+        "channel-fragments-complete-alone",
+    },
     "complete-needs-demand": {"demand-completes", "sent-legal"},
     "complete-with-next": {
         "channel-complete",

@@ -293,6 +293,38 @@ async def channel_fragments(context: CheckContext) -> str:
     return "2 elements"
 
 
+ONLY: Final = "COMPLETE on the last fragment of a REQUEST_CHANNEL: its element is the only one."
+
+
+async def _only_element(context: CheckContext, flags: int) -> str:
+    """Send the first element in three frames, the last with `flags`; the channel must complete."""
+    one = b"1" * PART
+    channel = await _open(context, context.target.channel, one, flags=rs.F)
+    await channel.peer.send_frame(rs.PAYLOAD, channel.id, one, flags=rs.N | rs.F)
+    await channel.peer.send_frame(rs.PAYLOAD, channel.id, b"end", flags=flags)
+    await channel.peer.wait_end(channel.id, well=True)
+    channel.expect(one * 2 + b"end")
+    return "1 element and COMPLETE"
+
+
+@CHANNELS.row("channel-fragments-complete", FRAME, ONLY, needs=["channel"])
+async def channel_fragments_complete(context: CheckContext) -> str:
+    """The first element in three frames, the last with NEXT and COMPLETE, is answered once, and
+    COMPLETE follows.
+    """
+    return await _only_element(context, rs.N | rs.C)
+
+
+@CHANNELS.row(
+    "channel-fragments-complete-alone", FRAME, ONLY, level=Level.READING, needs=["channel"]
+)
+async def channel_fragments_complete_alone(context: CheckContext) -> str:
+    """The same with COMPLETE and without NEXT on the last frame, which has data: it is a fragment,
+    because the element is not whole.
+    """
+    return await _only_element(context, rs.C)
+
+
 @CHANNELS.row(
     "channel-follows-complete",
     "Handling the Unexpected",
