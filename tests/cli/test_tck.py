@@ -2,6 +2,7 @@
 if the kit is missing.
 """
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -154,6 +155,7 @@ def test_a_module_that_the_kit_misses_is_named(
     """If penstock-tck is installed but cannot import a module that it needs, the advice to
     install penstock-tck would mislead.
     """
+    importlib.import_module("penstock.workers")  # the command line imports it, and it needs attrs
     for name in [each for each in sys.modules if each.split(".")[0] == "penstock_tck"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "attrs", None)

@@ -234,6 +234,26 @@ async def test_a_server_may_cancel_what_it_gets(autojump_clock: Clock) -> None:
             assert [element async for element in stream] == []
 
 
+@pytest.mark.parametrize(
+    ("demand", "who"), [(0, "the peer has broken the contract"), (1, "the elements of this side")]
+)
+async def test_the_error_of_a_channel_says_which_side_has_failed(
+    demand: int, who: str, autojump_clock: Clock
+) -> None:
+    """An illegal demand of the server, or the publisher of this side."""
+
+    async def failing() -> AsyncIterator[bytes]:
+        yield b"0"
+        raise penstock.PublicError("boom")
+
+    async with raw_server() as (peer, raw):
+        async with peer.request_channel(failing()) as stream:
+            assert isinstance(await raw.next(), RequestChannel)
+            await raw.send_bytes(bytes.fromhex("00000a 00000001 2000") + demand.to_bytes(4))
+            with pytest.raises(PublisherFailed, match=who):
+                await anext(stream)
+
+
 async def test_leaving_the_block_cancels_both_directions(autojump_clock: Clock) -> None:
     """One CANCEL, and nothing after it."""
     async with raw_server() as (peer, raw):

@@ -1161,9 +1161,7 @@ class RsocketDialect:
         self.channels.forget(stream_id)
         if stream_id in self._streams.opened:
             self.forget_opened(stream_id)
-            self._streams.receive_end(
-                stream_id, PublisherFailed(f"the elements of this side failed: {text}")
-            )
+            self._streams.receive_end(stream_id, PublisherFailed(text))
         return was_sent
 
     def _open_channel(self, stream_id: int, first: int, flags: int, beside: bytes = b"") -> bytes:
@@ -1332,7 +1330,10 @@ class RsocketDialect:
 
     def _encode_error(self, stream_id: int, code: int, text: str) -> bytes:
         self.forget_served(stream_id)
-        if self.channels.knows(stream_id) and not self._fail_channel(stream_id, text):
+        what = "the peer has broken the contract of the channel"
+        if code != ErrorCode.INVALID:
+            what = "the elements of this side failed"
+        if self.channels.knows(stream_id) and not self._fail_channel(stream_id, f"{what}: {text}"):
             return b""
         return codec.error(stream_id, code, text.encode(errors="replace"))
 
