@@ -87,7 +87,7 @@ def test_bytes_behind_the_goodbye_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("data", "cause", "match"),
     [
-        (b"", None, "before the peer said hello"),
+        (b"", None, "before the peer answered"),
         (HELLO, None, "without a goodbye"),
         (HELLO, OSError(104, "reset"), "The system says: .*reset"),
     ],

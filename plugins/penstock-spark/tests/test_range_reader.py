@@ -305,7 +305,7 @@ def test_the_driver_asks_a_server_again_that_was_killed_meanwhile(
         threading.Thread(target=serve, daemon=True).start()
         publisher = QueryServer(f"tcp://127.0.0.1:{listening.getsockname()[1]}", settings().client)
         if accepted == 3:
-            with pytest.raises(ConnectionLost, match="before the peer said hello"):
+            with pytest.raises(ConnectionLost, match="before the peer answered"):
                 publisher.facts(["orders"])
         assert publisher.facts(["orders"])["orders", "0"].latest == 20_000
         publisher.close()

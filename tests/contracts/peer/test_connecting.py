@@ -129,7 +129,7 @@ async def test_tls_verifies_the_server(shell: Shell, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "match"),
     [
-        (b"", ConnectionLost, "before the peer said hello"),
+        (b"", ConnectionLost, "before the peer answered"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", ConnectionLost, "broke the protocol"),
         (rsio.server_hello(version=9), Rejected, "version"),
         (SERVER_HELLO + b"\x7f", ConnectionLost, "broke the protocol"),
