@@ -18,12 +18,11 @@ import trio
 import trustme
 from _engine_client import elements_of
 from _site_in_memory import Answer, service
-from penstock_http import HttpTransport
 from penstock_http._messages import Response
 
 from penstock import Service, serve
 from penstock.api import UsageError
-from penstock.spi import Tls, TransportOptions, build_registry, parse_url
+from penstock.spi import RequestTransport, Tls, TransportOptions, build_registry, parse_url
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
@@ -251,7 +250,7 @@ async def test_the_example_prints_its_output() -> None:
 async def test_http_cannot_be_connected_to() -> None:
     """The transport says why."""
     transport = build_registry().transport("http")
-    assert isinstance(transport, HttpTransport)
+    assert isinstance(transport, RequestTransport)
     async with trio.open_nursery() as nursery:
         with pytest.raises(UsageError, match="subscribe"):
             await transport.connect(

@@ -57,7 +57,7 @@ async def test_a_service_describes_itself_as_async_api() -> None:
     assert set(page["channels"]) == {"ticks__symbol_", "secret", "penstock_describe"}
     ticks = page["channels"]["ticks__symbol_"]
     assert ticks["address"] == "p/ticks/{symbol}"
-    assert ticks["description"] == "Prices as they come."
+    assert ticks["description"] == "Each price once it is known."
     assert ticks["parameters"] == {"symbol": {"description": "str"}}
     assert ticks["messages"]["element"]["contentType"] == "application/json"
     query = page["operations"]["ticks__symbol_"]["bindings"]["http"]["query"]
