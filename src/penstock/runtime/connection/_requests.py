@@ -292,6 +292,7 @@ class AnswerStream(PendingAnswer, ReceivingStream):
     element_size: int
     outstanding: int
     is_over: bool
+    target: Any
 
     def __init__(self, batcher: SendBatcher, channel: Channel, stream_id: int) -> None:
         self.id = stream_id
