@@ -183,7 +183,7 @@ class _Handling:
             ("penstock-topic", record.topic.encode()),
             ("penstock-partition", b"%d" % record.partition),
             ("penstock-position", b"%d" % record.position),
-            ("penstock-error", f"{type(error).__name__}: {error}".encode()[:1_000]),
+            ("penstock-error", f"{type(error).__name__}: {error}".encode(errors="replace")[:1_000]),
             ("penstock-attempts", b"%d" % self._attempts),
         )
         # A record has at most 64 headers.
