@@ -1,5 +1,7 @@
 """The connection to a broker: made again when it is lost, given up when it is silent."""
 
+import errno
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -34,7 +36,7 @@ class World:
     def __init__(self) -> None:
         self.failures: list[Exception] = []
         self.lines: list[Line] = []
-        self.told: list[str] = []
+        self.told: list[str | LogDamaged] = []
         self.kept = BrokerConnection(
             self._connect, place="shelf://a", timeout=10, lost=self.told.append
         )
@@ -53,6 +55,26 @@ async def world(nursery: trio.Nursery) -> World:
     await made.kept.open()
     nursery.start_soon(made.kept.run)
     return made
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "Raise the limit on open files"),
+        (OSError(errno.ENFILE, "Too many open files in system"), "raise fs.file-max"),
+        (OSError(errno.ECONNREFUSED, "Connection refused"), "Start the server"),
+    ],
+)
+async def test_a_connection_that_cannot_be_made_says_who_must_act(
+    error: OSError, advice: str
+) -> None:
+    """The operator of the program, or that of the server. trio wraps the error."""
+    world = World()
+    wrapped = OSError("all attempts to connect failed")
+    wrapped.__cause__ = ExceptionGroup("multiple", [error])
+    world.failures = [wrapped]
+    with pytest.raises(LogError, match=advice):
+        await world.kept.open()
 
 
 async def test_a_call_whose_connection_was_lost_is_made_on_the_next_one(world: World) -> None:
@@ -122,7 +144,9 @@ async def test_a_broker_that_lost_elements_is_not_used_any_more(world: World) ->
     for _ in range(2):
         with pytest.raises(LogDamaged, match="came back with less"):
             await world.kept.call(Line.ask)
-    assert world.told == ["came back with less"]
+    [told] = world.told
+    assert isinstance(told, LogDamaged)
+    assert str(told) == "came back with less"
 
 
 @pytest.mark.parametrize("error", [UsageError("give a password"), LogError("is no broker")])

@@ -9,7 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import penstock
-from penstock.api import LogError, PositionNotRetained, UsageError
+from penstock.api import LogDamaged, LogError, PositionNotRetained, UsageError
 from penstock.logs import Broker, BrokerLog, Retention, Spool
 from penstock.streams import collect, from_iterable, subscribe
 from penstock.testing import check_log
@@ -119,6 +119,16 @@ async def test_a_lost_broker_ends_what_waits_and_the_log_works_again(
         await log.append([b"a"])
         async with subscribe(log.source()) as stream:
             assert await anext(stream) == b"a"
+
+
+async def test_a_broker_that_has_lost_elements_ends_streams_as_damaged() -> None:
+    """A reader can tell that from a broker which is away for a while."""
+    shelf = Shelf()
+    async with BrokerLog(shelf) as log:
+        shelf.logs[0].lost(LogDamaged("it came back with less"))
+        for _ in range(2):
+            with pytest.raises(LogDamaged, match="came back with less"):
+                await collect(log.source())
 
 
 async def test_a_broker_that_refuses_an_append_fails_that_call_alone() -> None:

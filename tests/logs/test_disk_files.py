@@ -1,8 +1,11 @@
 """Opening the files of a log: one writer, a new file, a file that was begun."""
 
+import errno
 import gc
+import os
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +15,7 @@ import trio
 
 from penstock import collect
 from penstock.api import LogDamaged, LogError, LogLocked, UsageError
-from penstock.logs import DiskLog, check_file
+from penstock.logs import DiskLog, _disk_files, check_file
 from penstock.logs._disk_files import beside, mark_made, take_lock, was_made
 from penstock.logs._disk_store import DiskStore
 from tests._real_time import HANGS_AFTER
@@ -48,6 +51,34 @@ async def test_a_second_writer_is_refused(tmp_path: Path) -> None:
         assert await log.append([b"x"]) == range(1)
     assert _open_in_another_process(path) == ""
     await _open(path)
+
+
+@pytest.mark.parametrize("leaves_after", [3, None])
+async def test_a_reader_that_looks_for_the_writer_refuses_none(
+    leaves_after: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has PATH-lock for a moment. A writer tries again, and not for ever."""
+    path = tmp_path / "orders.log"
+    await _open(path)
+    reader = sqlite3.connect(beside(path, "-lock"), check_same_thread=False)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    looks: list[float] = []
+
+    def look(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == leaves_after:
+            reader.close()
+
+    monkeypatch.setattr(_disk_files.time, "sleep", look)
+    if leaves_after is None:
+        with pytest.raises(LogLocked):
+            await _open(path)
+        assert len(looks) == _disk_files.MOST_LOOKS
+        reader.close()
+    else:
+        await _open(path)
+        assert len(looks) == leaves_after
 
 
 async def test_the_next_writer_waits_for_the_one_before(
@@ -299,3 +330,161 @@ async def test_a_log_that_cannot_be_marked_as_closed_keeps_its_newest_elements(
     async with DiskLog(path, retention=PLENTY) as log:
         assert await collect(log.source(stop="latest")) == [b"first"]
     assert not beside(path, "-wal").exists()
+
+
+_KILLED_AT_EACH_STEP = """
+import os, signal, sqlite3, sys, threading
+import trio
+from penstock import DiskLog, Retention, collect
+from penstock.cli._main import parse
+
+folder, lines = sys.argv[1:]
+parse(["pub", "--to", folder, lines])  # what it imports is there in each process
+
+def acts(function):
+    owner = getattr(function, "__self__", None)
+    return function is sqlite3.connect or isinstance(owner, sqlite3.Connection) or (
+        function.__module__ == "posix" and function.__name__ in CALLS
+    )
+
+CALLS = {"open", "close", "fsync", "link", "unlink", "rename", "replace", "chmod"}
+
+def makes_file(frame):
+    names = []
+    while frame is not None:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return "open_file" in names or "take_lock" in names or "mark_made" in names
+
+def die_at(number):
+    steps = 0
+    def count(frame, event, argument):
+        nonlocal steps
+        if event == "c_call" and acts(argument) and makes_file(frame):
+            steps += 1
+            if steps == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+    threading.setprofile(count)
+
+def in_a_process(function):
+    process = os.fork()
+    if not process:
+        status = 1
+        try:
+            trio.run(function)
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitpid(process, 0)[1]
+
+def check(path):
+    async def make():
+        async with DiskLog(path, retention=Retention(max_bytes=1 << 40)):
+            pass
+
+    def killed():
+        die_at(number)
+        return make()
+
+    async def repeat():
+        options = parse(["pub", "--quiet", "--to", path, lines])
+        assert await options.run(options) == 0
+        async with DiskLog(path, read_only=True) as log:
+            assert await collect(log.source(stop="latest")) == [b"first", b"second"]
+        assert not [each for each in os.listdir(folder) if "-begun" in each]
+
+    number = 0
+    while True:
+        number += 1
+        for each in os.listdir(folder):
+            os.unlink(os.path.join(folder, each))
+        if is_empty:
+            open(path, "w").close()
+        status = in_a_process(lambda: killed())
+        again = in_a_process(repeat)
+        assert again == 0, (number, again)
+        if status == 0:
+            return number
+
+for is_empty in (False, True):
+    assert check(os.path.join(folder, "orders.log")) > 30
+print("whole")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the script forks")
+def test_a_log_whose_making_was_killed_is_made_by_the_next_program(tmp_path: Path) -> None:
+    """SIGKILL before each call of SQLite and of the system that makes a log, and then `pub --to`. It once took the file for
+    one of another program, and refused it for ever.
+    """
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "lines").write_text("first\nsecond\n")
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLED_AT_EACH_STEP, tmp_path / "folder", tmp_path / "lines"],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER,
+        check=False,
+    )
+    assert done.stdout == "whole\n", done.stderr
+
+
+async def test_a_file_that_another_program_makes_meanwhile_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new log gets its name only if nobody has it, and nothing is left of it."""
+    path = tmp_path / "orders.log"
+    sync = _disk_files.sync
+
+    def write(file: Path) -> None:
+        path.write_text("of another program")
+        sync(file)
+
+    monkeypatch.setattr(_disk_files, "sync", write)
+    with pytest.raises(LogError, match="another program has made"):
+        await _open(path)
+    assert path.read_text() == "of another program"
+    assert not beside(path, "-begun").exists()
+
+
+async def test_a_log_begins_without_links_and_keeps_the_mode_of_an_empty_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems have no second name of a file."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "no links")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    await _open(tmp_path / "orders.log")
+    empty = tmp_path / "empty.log"
+    empty.touch()
+    empty.chmod(0o640)
+    await _open(empty)
+    assert stat.S_IMODE(empty.stat().st_mode) == 0o640
+
+
+async def test_a_disk_that_fails_while_a_log_is_made_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says what to mend, and the next opening makes the log."""
+    path = tmp_path / "orders.log"
+
+    def fail(_: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(_disk_files, "sync", fail)
+    with pytest.raises(LogError, match=r"orders\.log cannot be made \(No space left"):
+        await _open(path)
+    assert {each.name for each in tmp_path.iterdir()} == {"orders.log-lock"}
+    monkeypatch.undo()
+    await _open(path)
+
+
+async def test_an_empty_file_beside_the_rest_of_a_log_is_no_new_log(tmp_path: Path) -> None:
+    """SQLite would apply PATH-wal to the new file."""
+    path = tmp_path / "orders.log"
+    path.touch()
+    beside(path, "-wal").write_bytes(bytes(100))
+    with pytest.raises(LogDamaged, match=r"is empty, and orders\.log-wal beside it"):
+        await _open(path)

@@ -3,11 +3,13 @@
 import random
 import shutil
 import sqlite3
+import struct
 from pathlib import Path
 
 import pytest
 
 from penstock.logs._page_cells import PageFile
+from penstock.logs._wal_commits import wal_sums
 
 SIZES = (0, 1, 127, 128, 400, 2_000, 4_040, 4_061, 4_062, 8_200, 16_384, 70_000)
 
@@ -76,6 +78,22 @@ def test_what_was_committed_counts(tmp_path: Path) -> None:
     with PageFile(tmp_path / "b.db") as file:
         assert _rows(file) == []
     connection.close()
+
+
+@pytest.mark.parametrize("page_size", [0, 4, 6, 500, 768, 131_072, 2**31])
+def test_a_size_that_no_page_has_makes_no_pages(tmp_path: Path, page_size: int) -> None:
+    """PATH-wal tells it, with a checksum that fits. Pages of four bytes have no room for a row, and
+    a row that goes on in them never ends.
+    """
+    connection, _ = _written(tmp_path / "a.db", 512)
+    connection.close()
+    header = struct.pack(">6I", 0x377F0682, 3_007_000, page_size, 0, 1, 2)
+    header += struct.pack(">2I", *wal_sums(header, "<", (0, 0)))
+    with PageFile(tmp_path / "a.db") as file:
+        expected = list(file.places())
+    (tmp_path / "a.db-wal").write_bytes(header + bytes(100))
+    with PageFile(tmp_path / "a.db") as file:
+        assert list(file.places()) == expected
 
 
 def test_any_bytes_are_read_without_an_error(tmp_path: Path) -> None:

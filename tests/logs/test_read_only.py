@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,9 @@ from campaigns.crashes._damage import APPENDS, closed_log, crashed_log
 from penstock.api import LogDamaged, LogError, PositionNotRetained, UsageError
 from penstock.logs import DiskLog, Retention
 from penstock.logs import _read_only as module
-from penstock.logs._read_only import ReadOnlyFile, is_written
+from penstock.logs._disk_files import is_written
+from penstock.logs._read_only import ReadOnlyFile
+from penstock.logs._wal_commits import WAL_HEADER
 from penstock.streams import collect
 from tests._real_time import HANGS_AFTER
 from tests.logs._opening import PLENTY, numbered
@@ -81,7 +83,8 @@ async def test_it_needs_no_room_on_the_disk(tmp_path: Path, make) -> None:
 
 async def _run(program: str, path: Path) -> tuple[str, int]:
     done = await trio.run_process(
-        [sys.executable, "-c", program, str(path)],
+        # -B: Python writes what it has compiled, and must not here.
+        [sys.executable, "-B", "-c", program, str(path)],
         capture_stdout=True,
         capture_stderr=True,
         check=False,
@@ -211,6 +214,24 @@ async def test_a_lost_wal_is_told(tmp_path: Path, length: int | None) -> None:
     with lost:
         async with DiskLog(crashed, retention=PLENTY):
             pass
+
+
+async def test_a_wal_without_a_commit_stays(tmp_path: Path) -> None:
+    """The writer was killed right after a checkpoint. SQLite would delete the file, and the next
+    opening of the log would call it damaged.
+    """
+    crashed, folder = await crashed_log(tmp_path), tmp_path / "copy"
+    folder.mkdir()
+    path = folder / crashed.name
+    with closing(sqlite3.connect(crashed)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        path.write_bytes(crashed.read_bytes())
+        wal = crashed.with_name(f"{crashed.name}-wal").read_bytes()
+        path.with_name(f"{path.name}-wal").write_bytes(wal[:WAL_HEADER])
+    async with unchanged(folder), DiskLog(path, read_only=True) as log:
+        assert await collect(log.source(stop="latest")) == ALL
+    async with DiskLog(path, retention=PLENTY) as log:
+        assert await collect(log.source(stop="latest")) == ALL
 
 
 async def test_what_was_lost_is_told(tmp_path: Path) -> None:

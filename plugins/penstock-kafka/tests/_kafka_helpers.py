@@ -39,6 +39,9 @@ async def new_topic(
         try:
             topic = NewTopic(name, partitions, 1, topic_configs=configs)
             await admin.create_topics([topic])
+            # A broker knows of it a little later.
+            while (await admin.describe_topics([name]))[0]["error_code"]:  # noqa: ASYNC110  # no event
+                await asyncio.sleep(0.05)
         finally:
             await admin.close()
 
@@ -60,6 +63,21 @@ async def add_partitions(kafka: LocalKafka, topic: str, total: int) -> None:
     await on_asyncio(add)
 
 
+async def make_anew(kafka: LocalKafka, topic: str, partitions: int = 1) -> None:
+    """Delete a topic, and make another one of its name."""
+
+    async def delete() -> None:
+        admin = AIOKafkaAdminClient(bootstrap_servers=kafka.address)
+        await admin.start()
+        try:
+            await admin.delete_topics([topic])
+        finally:
+            await admin.close()
+
+    await on_asyncio(delete)
+    await new_topic(kafka, partitions, name=topic)
+
+
 async def trim(kafka: LocalKafka, topic: str, partition: int, before: int) -> None:
     """Let the broker drop the elements before a position."""
 
@@ -78,7 +96,7 @@ async def trim(kafka: LocalKafka, topic: str, partition: int, before: int) -> No
 async def produce(
     kafka: LocalKafka,
     topic: str,
-    values: Sequence[bytes],
+    values: Sequence[bytes | None],
     *,
     transaction: str | None = None,
     commit: bool = True,
@@ -102,6 +120,22 @@ async def produce(
             await producer.stop()
 
     await on_asyncio(send)
+
+
+async def commit_position(kafka: LocalKafka, topic: str, group: str, position: int) -> None:
+    """Let a plain client set the position of a group in partition 0."""
+
+    async def commit() -> None:
+        consumer = AIOKafkaConsumer(bootstrap_servers=kafka.address, group_id=group)
+        await consumer.start()
+        try:
+            place = TopicPartition(topic, 0)
+            consumer.assign([place])
+            await consumer.commit({place: position})
+        finally:
+            await consumer.stop()
+
+    await on_asyncio(commit)
 
 
 async def consume(kafka: LocalKafka, topic: str, partition: int = 0) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 from aiokafka import errors as kafka
-from penstock_kafka._errors import explained, is_temporary
+from penstock_kafka._errors import HungUpError, explained, is_temporary
 
 from penstock.api import LogError, UsageError
 
@@ -15,7 +15,8 @@ from penstock.api import LogError, UsageError
         (kafka.SaslAuthenticationFailed("no"), LogError, "Check username, password"),
         (kafka.NotEnoughReplicasError(), LogError, r"min\.insync\.replicas within 5 s"),
         (kafka.OutOfOrderSequenceNumber(), LogError, "append them again"),
-        (ConnectionRefusedError("no"), LogError, "no broker has answered within 5 s"),
+        (ConnectionRefusedError("no"), LogError, "no program listens there"),
+        (HungUpError("closed"), LogError, r"KafkaAccess\(tls="),
         (TimeoutError(), LogError, "no broker has answered within 5 s"),
         (kafka.PolicyViolationError("no"), LogError, "the broker refused this"),
         (LogError("as it is"), LogError, "^as it is$"),

@@ -6,15 +6,24 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import trio
-from _kafka_helpers import HANGS_AFTER, new_topic, produce
+from _kafka_helpers import (
+    HANGS_AFTER,
+    commit_position,
+    look_again,
+    make_anew,
+    new_topic,
+    produce,
+    trim,
+)
 from penstock_kafka import KafkaGroup, KafkaLog, KafkaRecord
 
 import penstock
 from campaigns._kafka import LocalKafka
-from penstock.api import AlreadySubscribed, IllegalDemand, LogError, UsageError
+from penstock.api import AlreadySubscribed, IllegalDemand, LogDamaged, LogError, UsageError
 from penstock.testing import ManualSubscriber
 
 READER = Path(__file__).with_name("_reader.py")
@@ -48,7 +57,15 @@ async def test_records_have_what_kafka_says_of_them(kafka: LocalKafka) -> None:
     now = int(time.time() * 1_000)
     await produce(kafka, topic, [b"v"], key=b"k", headers=[("h", b"1")], timestamp_ms=now)
     [seen] = await _read(kafka, topic, 1)
-    assert seen == KafkaRecord(b"v", b"k", (("h", b"1"),), topic, 0, 0, now / 1_000)
+    assert seen == KafkaRecord(b"v", b"k", (("h", b"1"),), topic, "0", 0, now / 1_000)
+
+
+async def test_a_deletion_is_told_from_an_empty_value(kafka: LocalKafka) -> None:
+    """A record without a value says that its key is gone."""
+    topic = await new_topic(kafka, 1)
+    await produce(kafka, topic, [b"", None], key=b"k")
+    seen = await _read(kafka, topic, 2)
+    assert [(each.value, each.is_deletion) for each in seen] == [(b"", False), (b"", True)]
 
 
 async def test_a_reader_goes_on_after_what_it_has_taken(kafka: LocalKafka) -> None:
@@ -60,6 +77,78 @@ async def test_a_reader_goes_on_after_what_it_has_taken(kafka: LocalKafka) -> No
     after = await _read(kafka, topic, 13, demand=1)
     assert [each.position for each in first] == [*range(8)]
     assert [each.position for each in after] == [*range(7, 20)]
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+async def test_elements_that_were_dropped_are_counted_and_the_oldest_comes_next(
+    kafka: LocalKafka, start: Literal["earliest", "latest"]
+) -> None:
+    """Also with start="latest": it is for a group that has no position yet."""
+    topic = await _filled(kafka, 1, 20)
+    name = f"of {topic}"
+    # With a demand of 1 the position is that of the last one.
+    await _read(kafka, topic, 8, demand=1)
+    await trim(kafka, topic, 0, 15)
+    async with KafkaGroup(kafka.address, topic, group=name, start=start) as group:
+        with trio.fail_after(HANGS_AFTER):
+            async with penstock.subscribe(group) as stream:
+                assert [(await anext(stream)).position for _ in range(5)] == [*range(15, 20)]
+        assert group.statistics.missing == 15 - 7
+
+
+async def test_a_new_group_can_begin_at_the_end(kafka: LocalKafka) -> None:
+    """It gets no element that was there before, and misses none that comes after its first one."""
+    topic = await _filled(kafka, 1, 5)
+    async with (
+        KafkaLog(kafka.address, topic) as log,
+        KafkaGroup(kafka.address, topic, group="g", start="latest") as group,
+        penstock.subscribe(group) as stream,
+    ):
+        seen: list[int] = []
+
+        async def read() -> None:
+            for _ in range(5):
+                seen.append((await anext(stream)).position)  # noqa: PERF401  # it is looked at
+            nursery.cancel_scope.cancel()
+
+        with trio.fail_after(HANGS_AFTER):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(read)
+                while True:
+                    await log.append([b"new"])
+                    await look_again(log)
+    assert seen[0] >= 5
+    assert seen == [*range(seen[0], seen[0] + 5)]
+
+
+async def test_a_group_position_after_the_end_is_told(kafka: LocalKafka) -> None:
+    """Its brokers have lost elements. The text says how to go on."""
+    topic = await _filled(kafka, 1, 5)
+    await commit_position(kafka, topic, "g", 9)
+    async with KafkaGroup(kafka.address, topic, group="g") as group:
+        with trio.fail_after(HANGS_AFTER), pytest.raises(LogDamaged, match="--reset-offsets"):
+            await penstock.collect(group)
+
+
+async def test_a_topic_that_was_made_anew_ends_the_stream(kafka: LocalKafka) -> None:
+    """What was taken of the old topic is not committed for the new one, whose elements come when
+    the group is opened again.
+    """
+    topic = await _filled(kafka, 1, 5)
+    async with KafkaGroup(kafka.address, topic, group="g") as group:
+        with trio.fail_after(HANGS_AFTER):
+            async with penstock.subscribe(group, demand=1) as stream:
+                assert [(await anext(stream)).position for _ in range(5)] == [*range(5)]
+                await make_anew(kafka, topic)
+                await produce(kafka, topic, [b"new"] * 3, partition=0)
+                with pytest.raises(LogDamaged, match="made anew"):
+                    await anext(stream)
+            with pytest.raises(LogDamaged, match="made anew"):
+                await penstock.collect(group)
+    async with KafkaGroup(kafka.address, topic, group="g") as group:
+        with trio.fail_after(HANGS_AFTER):
+            async with penstock.subscribe(group) as stream:
+                assert [(await anext(stream)).value for _ in range(3)] == [b"new"] * 3
 
 
 async def test_a_larger_demand_repeats_at_most_what_was_under_way(kafka: LocalKafka) -> None:
@@ -111,7 +200,7 @@ async def test_the_members_of_a_group_divide_the_partitions(kafka: LocalKafka) -
                         await has_both.wait()
                     if name == "second":
                         has_both.set()
-                    if len({(each.partition, each.position) for each in seen}) == 2_000:
+                    if len({(int(each.partition), each.position) for each in seen}) == 2_000:
                         nursery.cancel_scope.cancel()
             repeated += group.statistics.repeated
 
@@ -121,7 +210,7 @@ async def test_the_members_of_a_group_divide_the_partitions(kafka: LocalKafka) -
             nursery.start_soon(read, "first")
             await is_under_way.wait()
             nursery.start_soon(read, "second")
-    places = [(each.partition, each.position) for each in seen]
+    places = [(int(each.partition), each.position) for each in seen]
     assert {*places} == {(partition, place) for partition in range(4) for place in range(500)}
     assert min(readers.values()) > 0
     # The demand of each member is 8, and it divides at most a few times.

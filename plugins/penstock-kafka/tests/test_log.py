@@ -1,5 +1,6 @@
 """What a `KafkaLog` is beyond the contract of a log: partitions, keys, records, other programs."""
 
+import ssl
 from collections.abc import Mapping
 
 import pytest
@@ -195,16 +196,18 @@ async def test_the_marker_of_a_transaction_is_refused(kafka: LocalKafka, commit:
 
 
 async def test_more_partitions_refuse_keys_until_the_log_is_opened_again(
-    kafka: LocalKafka,
+    kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A key belongs to another partition then; reading, and appends by partition, go on."""
+    """A key belongs to another partition then; reading, and appends by partition, go on. The log
+    finds them without the metadata that its client looks up now and then.
+    """
+    monkeypatch.setattr("penstock_kafka._topic.METADATA_AGE", 3_600_000)
     topic = await new_topic(kafka, 1)
     async with KafkaLog(kafka.address, topic) as log:
         await log.append([b"1"], key="k")
         await add_partitions(kafka, topic, 3)
-        log._kafka.topic.look_again()  # it does so every 15 s
         with trio.fail_after(HANGS_AFTER):
-            while log._kafka.topic.partitions == 1:  # as above
+            while log._kafka.topic.partitions == 1:
                 await look_again(log)
         with pytest.raises(LogError, match="has 3 partitions now, and 1 when the log was opened"):
             await log.append([b"2"], key="k")
@@ -284,6 +287,25 @@ async def test_a_topic_that_is_missing_is_named(kafka: LocalKafka) -> None:
     for _ in range(2):
         with pytest.raises(UsageError, match=r"do not have this topic.*kafka-topics\.sh"):
             async with KafkaLog(kafka.address, "nowhere"):
+                pass
+
+
+async def test_transactions_that_were_not_asked_for_name_their_argument(kafka: LocalKafka) -> None:
+    """The text has what to give."""
+    async with new_log(kafka) as log:
+        with pytest.raises(UsageError, match=r"give KafkaLog\(transactions=100_000\)"):
+            log.transaction("batch 7")
+
+
+async def test_a_port_where_nobody_listens_and_one_without_tls_are_told(kafka: LocalKafka) -> None:
+    """The text does not say that a time has passed."""
+    with pytest.raises(LogError, match="no program listens there"):
+        async with KafkaLog("127.0.0.1:1", "orders"):
+            pass
+    access = KafkaAccess(tls=ssl.create_default_context())
+    with trio.fail_after(HANGS_AFTER):
+        with pytest.raises(LogError, match=r"closes each connection.*or speak none"):
+            async with KafkaLog(kafka.address, "orders", access=access):
                 pass
 
 

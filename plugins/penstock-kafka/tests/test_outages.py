@@ -68,6 +68,68 @@ async def test_a_stalled_broker_is_told_within_the_timeout(own_kafka: LocalKafka
             assert await penstock.collect(log.source("0", 0, 6)) == numbered(0, 6)
 
 
+async def test_a_transaction_that_is_published_again_waits_for_what_was_sent(
+    own_kafka: LocalKafka,
+) -> None:
+    """While the broker has stopped, one call gives up, another one is cancelled. The third call
+    appends nothing twice: not the part that was sent, and not the one that was not.
+    """
+    topic = await new_topic(own_kafka, 2)
+    async with KafkaLog(own_kafka.address, topic, timeout=2, transactions=100) as log:
+        await log.append([b"before"], partition="0")
+
+        async def publish() -> bool:
+            transaction = log.transaction("batch 7")
+            await transaction.stage(numbered(0, 3), partition="0")
+            await transaction.stage(numbered(3, 5), partition="1")
+            return await transaction.publish()
+
+        own_kafka.pause()
+        try:
+            with trio.fail_after(HANGS_AFTER):
+                with pytest.raises(LogError, match="may have been appended"):
+                    await publish()
+                with trio.move_on_after(0.2):
+                    await publish()
+        finally:
+            own_kafka.go_on()
+        with trio.fail_after(HANGS_AFTER):
+            assert await publish()
+            assert not await publish()
+            for partition, elements in (("0", [b"before", *numbered(0, 3)]), ("1", numbered(3, 5))):
+                assert await penstock.collect(log.source(partition, stop="latest")) == elements
+    assert [each.value for each in await consume(own_kafka, topic)] == [b"before", *numbered(0, 3)]
+
+
+async def test_a_part_that_waits_behind_others_is_dropped_and_made_anew(
+    own_kafka: LocalKafka,
+) -> None:
+    """A part that gave up before it was sent is appended by the next call, once."""
+    topic = await new_topic(own_kafka, 1)
+    async with KafkaLog(own_kafka.address, topic, timeout=2, transactions=100) as log:
+        await log.append([b"before"])
+        own_kafka.pause()
+        try:
+            with trio.fail_after(HANGS_AFTER):
+                with pytest.raises(LogError, match="may have been appended"):
+                    await log.append([b"sent"])
+                transaction = log.transaction("batch 7")
+                await transaction.stage(numbered(0, 3))
+                with pytest.raises(LogError, match="were not appended"):
+                    await transaction.publish()
+        finally:
+            own_kafka.go_on()
+        with trio.fail_after(HANGS_AFTER):
+            again = log.transaction("batch 7")
+            await again.stage(numbered(0, 3))
+            assert await again.publish()
+    assert [each.value for each in await consume(own_kafka, topic)] == [
+        b"before",
+        b"sent",
+        *numbered(0, 3),
+    ]
+
+
 async def test_a_log_that_is_closed_while_the_broker_is_gone_ends(own_kafka: LocalKafka) -> None:
     """Leaving the block does not wait for the broker."""
     topic = await new_topic(own_kafka, 1)

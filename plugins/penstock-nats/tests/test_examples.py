@@ -1,4 +1,4 @@
-"""The example of the page on JetStream."""
+"""The examples of the page on JetStream."""
 
 import os
 import subprocess
@@ -8,18 +8,31 @@ from pathlib import Path
 from _nats_server import HANGS_AFTER, NatsServer
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+PAGE = EXAMPLES.parents[2] / "docs/how-to/nats.md"
 
 
-def test_the_example_prints_what_the_page_shows(nats: NatsServer) -> None:
+def _printed(server: NatsServer, example: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / f"{example}.py"],
+        env={**os.environ, "NATS_URL": server.url},
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_the_example_of_a_log_prints_what_the_page_shows(nats: NatsServer) -> None:
     """Twice: the second run begins after what the first one has appended."""
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", EXAMPLES / "shared_orders.py"],
-            env={**os.environ, "NATS_URL": nats.url},
-            capture_output=True,
-            text=True,
-            timeout=HANGS_AFTER,
-            check=False,
-        )
-        assert done.stderr == ""
-        assert done.stdout == "[b'from the shop', b'from the warehouse']\n"
+        assert _printed(nats, "shared_orders") == "[b'from the shop', b'from the warehouse']\n"
+
+
+def test_the_example_of_a_group_prints_what_the_page_shows(nats: NatsServer) -> None:
+    """The orders of a customer are billed in order, and a broken one becomes a dead letter."""
+    printed = _printed(nats, "nats_billing").splitlines()
+    shown = PAGE.read_text().partition("```text\n3 orders\n")[2].partition("```")[0].splitlines()
+    # The workers of the two customers are independent.
+    assert sorted(printed) == sorted(["3 orders", *shown])

@@ -8,48 +8,30 @@ from pathlib import Path
 import pytest
 import trio
 from _nats_server import NatsServer, needs_nats, running_nats
-from penstock_nats import JetStreamLog
+from penstock_nats import JetStreamGroup, JetStreamLog
+from penstock_nats._link import Link, Replies
 
 import penstock
 from penstock import Retention
 from penstock.api import LogDamaged, LogError
+from penstock.testing import OutageBench, check_outages
 
 PLENTY = Retention(max_count=1_000_000)
-KILLS = 3
 
 
-async def test_nothing_acknowledged_is_lost_or_repeated_when_the_server_is_killed(
-    tmp_path: Path,
+async def test_a_server_that_is_killed_or_stalls_loses_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Appends that were under way are made again on the next connection, and appended once: single
-    elements and batches.
-    """
+    """Each check of `penstock.testing.check_outages` passes."""
     needs_nats()
-    with running_nats(tmp_path / "nats") as server:
-        async with JetStreamLog(server.url, "a", retention=PLENTY, timeout=50) as log:
-            given: dict[int, bytes] = {}
-            is_over = trio.Event()
-
-            async def append(letter: bytes, size: int) -> None:
-                number = 0
-                while not is_over.is_set():
-                    elements = [b"%s%d.%d" % (letter, number, at) for at in range(size)]
-                    positions = await log.append(elements)
-                    for position, element in zip(positions, elements, strict=True):
-                        assert given.setdefault(position, element) == element
-                    number += 1
-
-            async with trio.open_nursery() as nursery:
-                for letter, size in ((b"a", 1), (b"b", 1), (b"c", 5), (b"d", 40)):
-                    nursery.start_soon(append, letter, size)
-                for kill in range(KILLS):
-                    await log.latest(after={"0": 500 * (kill + 1)})
-                    await trio.to_thread.run_sync(server.kill)
-                    await trio.to_thread.run_sync(server.start)
-                    await log.latest(after={"0": log.latest()["0"] + 10})
-                is_over.set()
-            seen = await penstock.collect(log.source(stop="latest"))
-            assert seen == [given[position] for position in range(len(given))]
+    bench = OutageBench(
+        lambda: running_nats(tmp_path_factory.mktemp("server")),
+        lambda url, timeout: JetStreamLog(url, "a", retention=PLENTY, timeout=timeout),
+        lambda url, timeout: JetStreamGroup(
+            url, "a", group="g", acknowledge="by hand", timeout=timeout
+        ),
+    )
+    await check_outages(bench)
 
 
 async def test_a_batch_whose_reply_was_lost_is_found(nats: NatsServer) -> None:
@@ -66,56 +48,6 @@ async def test_a_batch_whose_reply_was_lost_is_found(nats: NatsServer) -> None:
         again = await broker._publish("0", piece, "key", 3, link)  # type: ignore[attr-defined]  # the same
         assert first == again == 3
         assert await log.append(()) == range(1_205, 1_205)
-
-
-async def test_a_reader_goes_on_after_a_kill(tmp_path: Path) -> None:
-    """It sees neither the loss nor an element twice."""
-    needs_nats()
-    with running_nats(tmp_path / "nats") as server:
-        async with (
-            JetStreamLog(server.url, "a", retention=PLENTY, timeout=50) as log,
-            penstock.subscribe(log) as stream,
-        ):
-            await log.append([b"1", b"2"])
-            assert [await anext(stream), await anext(stream)] == [b"1", b"2"]
-            await trio.to_thread.run_sync(server.kill)
-            await trio.to_thread.run_sync(server.start)
-            await log.append([b"3"])
-            assert await anext(stream) == b"3"
-
-
-async def test_a_server_that_stays_away_ends_calls_and_streams(tmp_path: Path) -> None:
-    """After `timeout`, with who must act. The log works again when the server does."""
-    needs_nats()
-    with running_nats(tmp_path / "nats") as server:
-        async with JetStreamLog(server.url, "a", retention=PLENTY, timeout=2) as log:
-            await log.append([b"1"])
-            async with penstock.subscribe(log.source(start=1)) as stream:
-                await trio.to_thread.run_sync(server.kill)
-                with pytest.raises(LogError, match=r"Start the server|whether it was appended"):
-                    await log.append([b"2"])
-                with pytest.raises(LogError, match="no connection to"):
-                    await anext(stream)
-            await trio.to_thread.run_sync(server.start)
-            await log.append([b"3"])
-            assert (await penstock.collect(log.source(stop="latest")))[-1] == b"3"
-
-
-async def test_a_server_that_stalls_is_told_and_what_it_may_have_done_is_not_known(
-    tmp_path: Path,
-) -> None:
-    """An append that was sent may be made later. The next one knows."""
-    needs_nats()
-    with running_nats(tmp_path / "nats") as server:
-        async with JetStreamLog(server.url, "a", retention=PLENTY, timeout=1) as log:
-            await log.append([b"1"])
-            server.stall()
-            with pytest.raises(LogError, match="whether it was appended is not known"):
-                await log.append([b"2"])
-            server.go_on()
-            await log.append([b"3"])
-            seen = await penstock.collect(log.source(stop="latest"))
-            assert sorted(seen) in ([b"1", b"3"], [b"1", b"2", b"3"])
 
 
 async def test_a_server_that_came_back_with_less_is_damaged(tmp_path: Path) -> None:
@@ -137,14 +69,31 @@ async def test_a_server_that_came_back_with_less_is_damaged(tmp_path: Path) -> N
             assert await log.append([b"1"]) == range(1)
 
 
-async def test_a_cancelled_append_leaves_the_connection_usable(nats: NatsServer) -> None:
-    """Its reply is dropped, and the next one has its own."""
-    async with JetStreamLog(nats.url, "cancelled", retention=PLENTY) as log:
-        for number in range(20):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(log.append, [b"x%d" % number] * (1 + number % 3))
-                for _ in range(number % 4 + 1):
-                    await trio.lowlevel.checkpoint()
-                nursery.cancel_scope.cancel()
-            latest = (await log.append(())).start
-            assert await log.append([b"y"]) == range(latest, latest + 1)
+async def test_a_log_that_only_waits_finds_that_its_connection_has_ended(
+    nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection ends before the log asks for the next message. Nothing else uses it."""
+    real = Link.open_next
+
+    def ending(link: Link, subject: str) -> tuple[bytes, Replies]:
+        if link is reader._broker._connection.current:  # type: ignore[attr-defined]  # to end it
+            monkeypatch.setattr(Link, "open_next", real)
+            link.close()
+        return real(link, subject)
+
+    async with (
+        JetStreamLog(nats.url, "waits", retention=PLENTY) as writer,
+        JetStreamLog(nats.url, "waits", read_only=True) as reader,
+        penstock.subscribe(reader.source()) as stream,
+    ):
+        await writer.append([b"1"])
+        assert await anext(stream) == b"1"
+        monkeypatch.setattr(Link, "open_next", ending)
+        await writer.append([b"2"])
+        assert await anext(stream) == b"2"
+        while Link.open_next is not real:
+            await writer.append([b"3"])
+        await writer.append([b"4"])
+        async for element in stream:
+            if element == b"4":
+                break

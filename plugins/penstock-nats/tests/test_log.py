@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import trio
-from _nats_server import NatsServer, needs_nats, running_nats
-from penstock_nats import JetStreamLog
+from _nats_server import HANGS_AFTER, NatsServer, needs_nats, running_nats
+from penstock_nats import JetStreamLog, _broker
 
 import penstock
 from penstock import LimitExceeded, PositionNotRetained, Retention, UsageError
-from penstock.api import LogDamaged, LogError
+from penstock.api import ConnectionLost, LogDamaged, LogError
 from penstock.testing import check_log
 
 PLENTY = Retention(max_count=1_000_000)
@@ -277,7 +277,8 @@ async def test_an_element_above_the_limit_of_the_server_is_refused(tmp_path: Pat
     needs_nats()
     with running_nats(tmp_path / "small", "max_payload: 4096") as server:
         async with JetStreamLog(server.url, "a", retention=PLENTY) as log:
-            for elements in ([b"x" * 4_000], [b"x", b"x" * 4_000]):
+            # The last one is more than a batch: nothing of it is there.
+            for elements in ([b"x" * 4_000], [b"x", b"x" * 4_000], [b"x"] * 1_000 + [b"x" * 4_000]):
                 with pytest.raises(LimitExceeded, match="a higher max_payload"):
                     await log.append(elements)
             assert await log.append([b"x" * 3_000]) == range(1)
@@ -296,18 +297,91 @@ async def test_a_log_whose_streams_are_deleted_says_so(nats: NatsServer) -> None
                 await log.append([b"y"])
 
 
+def _small_server(folder: Path, room: str) -> NatsServer:
+    # A second block replaces the first one: without `store_dir` it has the default, for all runs.
+    settings = f'jetstream {{ store_dir: "{folder}/small", max_file_store: {room} }}'
+    return running_nats(folder / "full", settings)
+
+
 async def test_a_server_without_room_refuses_an_append_and_says_what_to_do(
     tmp_path: Path,
 ) -> None:
     """Nothing of it was appended, and the log can be read."""
     needs_nats()
-    with running_nats(tmp_path / "full", "jetstream { max_file_store: 2MB }") as server:
+    with _small_server(tmp_path, "2MB") as server:
         async with JetStreamLog(server.url, "a", retention=PLENTY) as log:
             with pytest.raises(LogError, match="give the server more room"):
                 for _ in range(100):
                     await log.append([b"x" * 100_000])
             kept = await penstock.collect(log.source(stop="latest"))
             assert len(kept) == log.latest()["0"] > 0
+
+
+@pytest.mark.parametrize("size", [1, 3])
+async def test_an_append_is_not_sent_again_when_the_server_has_forgotten_its_ids(
+    nats: NatsServer, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """It knows them for `max_age`, if that is less than two minutes: sent again after that the
+    elements would be there twice. Whether they were appended is told as not known.
+    """
+    log = new_log(nats, retention=Retention(max_count=1_000, max_age=1.0))
+    publish, calls = log._broker._publish, count()  # type: ignore[attr-defined]  # to delay it
+
+    async def lose_the_answer(*args: Any, **how: Any) -> int:
+        first = await publish(*args, **how)
+        if next(calls) == 0:
+            # The server knows the ids no longer than it keeps the elements.
+            while log.earliest()["0"] < size:
+                await log.latest(after={"0": 2**40}, timeout=0.05)
+            link = args[-1]
+            link.close()
+            raise ConnectionLost("lost, and with it the answer")
+        return int(first)
+
+    async with log:
+        monkeypatch.setattr(log._broker, "_publish", lose_the_answer)
+        with pytest.raises(LogError, match="its ids are known for 1 s"):
+            await log.append([b"x"] * size)
+        monkeypatch.undo()
+        assert (await log.append([b"y"])).start == size
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+async def test_an_append_that_the_room_of_the_server_has_cut_says_what_was_appended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cut: bool
+) -> None:
+    """The server answers nothing then. The connection may be lost meanwhile: an append that lacks a
+    part is never acknowledged.
+    """
+    needs_nats()
+    if is_cut:
+        monkeypatch.setattr(_broker, "PATIENCE", HANGS_AFTER)
+    failures: list[LogError] = []
+
+    async def append(log: JetStreamLog) -> None:
+        with pytest.raises(LogError) as failed:
+            for _ in range(100):
+                await log.append([b"x" * 1_000] * 256)
+        failures.append(failed.value)
+
+    with _small_server(tmp_path, "4MB") as server:
+        async with (
+            JetStreamLog(server.url, "a", retention=PLENTY) as log,
+            JetStreamLog(server.url, "a", read_only=True) as reader,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(append, log)
+            latest = 0
+            while is_cut and not latest % 256:
+                latest = (await reader.latest(after={"0": latest}))["0"]
+            if is_cut:
+                monkeypatch.undo()
+                connection = log._broker._connection  # type: ignore[attr-defined]  # to cut it
+                connection.give_up(connection.current)
+        async with JetStreamLog(server.url, "a", read_only=True) as reader:
+            taken = reader.latest()["0"] % 256
+    assert taken
+    assert f"has taken the first {taken} of the 256 elements" in str(failures[0])
 
 
 @pytest.mark.parametrize(
@@ -338,3 +412,9 @@ async def test_what_jetstream_does_not_have_is_refused(nats: NatsServer) -> None
     async with new_log(nats) as log:
         with pytest.raises(UsageError, match="It refuses: acknowledged, readers, transactions"):
             log.transaction("a")
+
+
+async def test_more_replicas_than_servers_are_refused(nats: NatsServer) -> None:
+    """With what to give."""
+    with pytest.raises(UsageError, match="give replicas=1, or the address of a cluster"):
+        await JetStreamLog(nats.url, "many", retention=PLENTY, replicas=3).__aenter__()

@@ -304,9 +304,68 @@ async def test_a_stream_of_another_program_is_not_taken(redis: RedisServer) -> N
     with pytest.raises(UsageError, match="give the log another name"):
         await RedisLog(redis.url, "mine", retention=PLENTY).__aenter__()
     redis.command("XADD", "{theirs}:0", "9999999999999-9", "field", "value")
-    async with RedisLog(redis.url, "theirs", retention=PLENTY) as log:
-        with pytest.raises(LogDamaged, match="has an entry of another program"):
-            await log.append([b"x"])
+    with pytest.raises(LogDamaged, match=r"has an entry of another program \(9999999999999-9\)"):
+        await RedisLog(redis.url, "theirs", retention=PLENTY).__aenter__()
+    assert redis.command("EXISTS", "{theirs}.meta") == b":0\r\n"
+
+
+@pytest.mark.parametrize("entry", ["{time}-3", "{time}-4", "*"])
+@pytest.mark.parametrize("field", ["e", "foo"])
+async def test_an_entry_of_another_program_hides_no_element(
+    redis: RedisServer, entry: str, field: str
+) -> None:
+    """Nothing is appended after it, so a reader misses nothing. Without it the log goes on."""
+    async with new_log(redis) as log, again(log, redis) as other:
+        async with penstock.subscribe(other) as stream:
+            await log.append([b"0", b"1", b"2"])
+            assert [await anext(stream) for _ in range(3)] == [b"0", b"1", b"2"]
+            key = f"{{{log.name}}}:0"
+            last = redis.command("XREVRANGE", key, "+", "-", "COUNT", "1").split()[3].decode()
+            wanted = entry.format(time=last.partition("-")[0])
+            made = redis.command("XADD", key, wanted, field, "rubbish").split()[1].decode()
+            with pytest.raises(LogDamaged, match=rf"another program \({made}\).*XDEL"):
+                await log.append([b"3"])
+            with pytest.raises(LogDamaged, match=rf"another program \({made}\).*XDEL"):
+                transaction = log.transaction("batch 7")
+                await transaction.stage([b"3"])
+                await transaction.publish()
+            if field == "foo":
+                with pytest.raises(LogDamaged, match="another program"):
+                    await anext(stream)
+        redis.command("XDEL", key, made)
+        await log.append([b"3"])
+        assert await penstock.collect(log.source(start=2, stop=4)) == [b"2", b"3"]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_an_entry_of_another_program_is_not_read_as_an_element(
+    redis: RedisServer, is_known: bool
+) -> None:
+    """A log to which an earlier version appended may have some between its elements."""
+    async with new_log(redis) as log:
+        await log.append([b"0"])
+        if is_known:
+            assert await penstock.collect(log.source(stop=1)) == [b"0"]
+        key = f"{{{log.name}}}"
+        last = redis.command("XREVRANGE", f"{key}:0", "+", "-", "COUNT", "1").split()[3]
+        time = int(last.partition(b"-")[0])
+        redis.command("XADD", f"{key}:0", f"{time}-1", "foo", "rubbish")
+        redis.command("XADD", f"{key}:0", f"{time + 1}-1", "e", "1")
+        redis.command("HSET", f"{key}.meta", "n:0", "2", "t:0", str(time + 1))
+        with pytest.raises(LogDamaged, match=rf"another program \({time}-1\)"):
+            await log._broker.read("0", 1 if is_known else 0, 2, 1 << 20)
+
+
+async def test_a_stream_that_is_deleted_beneath_a_log_is_told(redis: RedisServer) -> None:
+    """To a reader, and to an append: what was appended is not taken for dropped."""
+    async with new_log(redis) as log:
+        await log.append([b"0", b"1"])
+        redis.command("DEL", f"{{{log.name}}}:0")
+        for _ in range(2):
+            with pytest.raises(LogDamaged, match="was deleted"):
+                await log.append([b"2"])
+            with pytest.raises(LogDamaged, match="another program has deleted"):
+                await penstock.collect(log.source(start=0, stop=2))
 
 
 async def test_a_log_whose_keys_are_deleted_says_so(redis: RedisServer) -> None:
@@ -339,6 +398,32 @@ async def test_a_user_without_rights_is_told_which(redis: RedisServer) -> None:
         await RedisLog(f"redis://reader:swordfish@{place}", "a", retention=PLENTY).__aenter__()
 
 
+@pytest.mark.parametrize(
+    ("login", "database", "text"),
+    [
+        (":secret@", "0", "has no password: leave user:password@ out"),
+        ("", "99", "has fewer databases"),
+    ],
+)
+async def test_a_login_that_is_refused_says_what_to_change(
+    redis: RedisServer, login: str, database: str, text: str
+) -> None:
+    """It is the URL, and nothing was about to be appended."""
+    url = f"{redis.url.removesuffix('/0')}/{database}".replace("://", f"://{login}")
+    with pytest.raises(UsageError, match=text) as caught:
+        await RedisLog(url, "a", retention=PLENTY).__aenter__()
+    assert "appended" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["127.0.0.1:99999", "127.0.0.1:x", "user:secret"])
+def test_a_port_that_cannot_be_is_named(place: str) -> None:
+    """And not shown: it may be a password."""
+    with pytest.raises(UsageError, match="the port of the URL") as caught:
+        RedisLog(f"redis://{place}/0", "a", retention=PLENTY)
+    assert "secret" not in str(caught.value)
+
+
 async def test_an_element_above_the_limit_is_refused_before_it_is_sent(redis: RedisServer) -> None:
     """By the limits of every log."""
     async with new_log(redis) as log:
@@ -364,8 +449,8 @@ async def test_a_server_without_memory_refuses_an_append_and_says_what_to_do(
 @pytest.mark.parametrize(
     ("settings", "durability", "text"),
     [
-        (["--appendfsync", "everysec"], "always", "has appendfsync everysec"),
-        (["--appendonly", "no"], "everysec", "has appendonly no"),
+        (["--appendfsync", "everysec"], "always", r"\?durability=everysec\)"),
+        (["--appendonly", "no"], "everysec", r"has appendonly no.*\?durability=memory\)"),
         (["--maxmemory-policy", "allkeys-lru"], "memory", "deletes keys of a log"),
     ],
     ids=["a second", "no file", "eviction"],

@@ -6,9 +6,12 @@ import pytest
 import trio
 from _redis_server import RedisServer
 from penstock_redis import RedisLog
+from penstock_redis._urls import RedisUrls
 
 import penstock
 from penstock import Credentials, Retention, UsageError
+from penstock.api import Limits
+from penstock.spi import SourceOptions
 
 PLENTY = Retention(max_count=1_000)
 
@@ -45,12 +48,27 @@ async def test_a_user_is_given_as_credentials(redis: RedisServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "ending", ["", "/", "/orders?begin=5", "/orders?start=x", "/orders?stop=earliest"]
+    "ending",
+    [
+        "",
+        "/",
+        "/orders?begin=5",
+        "/orders?start=x",
+        "/orders?stop=earliest",
+        "/orders?start=" + "9" * 5_000,
+    ],
 )
 def test_a_url_that_names_no_log_is_refused(ending: str) -> None:
     """With one that does."""
     with pytest.raises(UsageError, match="names no log on Redis"):
         penstock.remote(f"redis://127.0.0.1:6379/0{ending}")
+
+
+def test_a_url_with_half_of_a_bracket_is_refused() -> None:
+    """As any other URL that names no log."""
+    options = SourceOptions(limits=Limits(), transport={})
+    with pytest.raises(UsageError, match="names no log on Redis"):
+        RedisUrls().check("redis://[::1/0/orders", options)
 
 
 async def test_the_command_line_reads_a_log(redis: RedisServer) -> None:

@@ -18,11 +18,11 @@ from typing import Final
 from penstock.api import LogDamaged
 from penstock.logs._disk_check import check_tables
 from penstock.logs._disk_errors import FAULTS, explain
-from penstock.logs._disk_files import beside, check_new, header_of
+from penstock.logs._disk_files import beside, check_new, header_of, put_in_place
 from penstock.logs._disk_store import DiskStore, upgrade
 from penstock.logs._read_only import ReadOnlyFile
 from penstock.logs._retention import DROPS_NOTHING
-from penstock.logs._salvage import put_in_place, unwritable
+from penstock.logs._salvage import unwritable
 
 _STEPS: Final = 10_000
 """Steps of SQLite between two looks at whether the copy is still wanted: about a millisecond."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import trio
 
-from penstock.api import UsageError
+from penstock.api import LogDamaged, UsageError
 from penstock.logs._log import Written
 
 
@@ -40,9 +40,10 @@ class BrokerNews(ABC):
         """Tell ids of transactions that were published, by this program or by another one."""
 
     @abstractmethod
-    def lost(self, reason: str) -> None:
-        """Tell that the broker cannot be reached, and who must act. Streams and tasks that wait for
-        elements fail with a LogError of this text, until `moved` is called.
+    def lost(self, reason: str | LogDamaged) -> None:
+        """Tell that the broker cannot be reached, and who must act; or that it has lost elements.
+        Streams and tasks that wait for elements fail with a LogError of this text, or a LogDamaged,
+        until `moved` is called.
         """
 
 

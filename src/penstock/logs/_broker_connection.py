@@ -9,6 +9,7 @@ Rules of this file:
 * A broker that came back with less than it had is not used any more.
 """
 
+import errno
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -23,6 +24,11 @@ LONGEST_PAUSE: Final = 1.0
 
 SHORTEST_PAUSE: Final = 0.02
 """The same, at first: a server that was started again is there soon."""
+
+_OUT_OF_FILES: Final = {
+    errno.EMFILE: "Raise the limit on open files of this program (ulimit -n)",
+    errno.ENFILE: "This system has no file left: raise fs.file-max",
+}
 
 
 class Closable(Protocol):
@@ -51,7 +57,7 @@ class BrokerConnection(Generic[C]):
         *,
         place: str,
         timeout: float,
-        lost: Callable[[str], None],
+        lost: Callable[[str | LogDamaged], None],
     ) -> None:
         self._connect = connect
         self._place = place
@@ -87,7 +93,7 @@ class BrokerConnection(Generic[C]):
                         made = await self._connect()
                 except LogDamaged as error:
                     self._damage = str(error)
-                    self._lost(self._damage)
+                    self._lost(error)
                     self._set(None)
                     return
                 except (OSError, ConnectionLost, LogError, UsageError, trio.TooSlowError) as error:
@@ -137,7 +143,8 @@ class BrokerConnection(Generic[C]):
     def _silence(self) -> str:
         return (
             f"{self._place} has not answered for {self._timeout:g} seconds: look whether it is "
-            "the right server, whether it is stopped, and whether it is busy"
+            "the right server and the right port (with TLS, or without), whether it is stopped, "
+            "and whether it is busy"
         )
 
     def _explain(self, error: Exception) -> str:
@@ -148,7 +155,7 @@ class BrokerConnection(Generic[C]):
         while reason.__cause__ is not None or isinstance(reason, BaseExceptionGroup):
             first = reason.exceptions[0] if isinstance(reason, BaseExceptionGroup) else reason
             reason = reason.__cause__ or first
-        return (
-            f"no connection to {self._place}: {reason}. Start the server, or give the address "
-            "where it listens"
-        )
+        what = f"no connection to {self._place}: {reason}"
+        number = reason.errno if isinstance(reason, OSError) else None
+        advice = _OUT_OF_FILES.get(number or 0)
+        return f"{what}. {advice or 'Start the server, or give the address where it listens'}"

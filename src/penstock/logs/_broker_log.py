@@ -8,6 +8,7 @@ Rules of this file:
 * A broker that cannot be reached ends the streams and the waits of the log with a LogError. The log
   stays open, and works again when the broker does.
 * What a broker cannot do is refused, with a UsageError, at the call.
+* What a broker answers is checked: elements that it has put on top of others would not be read.
 """
 
 from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
@@ -17,9 +18,17 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 import trio
 
-from penstock.api import LogError, UsageError
+from penstock.api import LogDamaged, LogError, UsageError
 from penstock.core import CLEANUP_SECONDS, check_in_trio
 from penstock.logs._broker import Broker, BrokerNews, Ends
+from penstock.logs._broker_answers import (
+    checked_elements,
+    checked_ends,
+    checked_first,
+    checked_firsts,
+    checked_opening,
+    checked_place,
+)
 from penstock.logs._log import NamedReader, Transaction, Written
 from penstock.logs._log_base import LogBase
 from penstock.logs._positions import DEFAULT_PARTITION, MOST_POSITIONS, not_retained
@@ -74,7 +83,7 @@ class BrokerLog(LogBase):
             if bound in self._refuses and retention is not None and getattr(retention, bound):
                 raise self._refusal(f"Retention({bound}=...)")
         self._open: AbstractAsyncContextManager[object] | None = None
-        self._why_lost: str | None = None
+        self._why_lost: str | LogDamaged | None = None
         # A dictionary, because it keeps the order; bounded by MOST_TRANSACTIONS.
         self._published: dict[str, None] = {}
 
@@ -86,7 +95,7 @@ class BrokerLog(LogBase):
             )
         self._why_lost = None
         self._published.clear()
-        opened = _open_broker(self._broker, self._wanted, _News(self))
+        opened = _open_broker(self._broker, self._wanted, _News(self, self._broker))
         found = await opened.__aenter__()
         states = [PartitionState(earliest, latest) for earliest, latest in found.values()]
         self._begin(tuple(found), states)
@@ -129,7 +138,7 @@ class BrokerLog(LogBase):
         while len(self._published) > MOST_TRANSACTIONS:
             del self._published[next(iter(self._published))]
 
-    def take_loss(self, reason: str) -> None:
+    def take_loss(self, reason: str | LogDamaged) -> None:
         """Let what waits for elements fail."""
         self._why_lost = reason
         self._changed.unpark_all()
@@ -144,7 +153,9 @@ class BrokerLog(LogBase):
         # Other calls go to the broker, which may be back.
         self._check_open()
         if self._why_lost is not None:
-            raise LogError(self._why_lost)
+            # A new error for each task: the traceback of one object would grow.
+            is_damaged = isinstance(self._why_lost, LogDamaged)
+            raise (LogDamaged if is_damaged else LogError)(str(self._why_lost))
 
     async def _submit(self, work: Work) -> Result:
         self._check_run()
@@ -155,7 +166,9 @@ class BrokerLog(LogBase):
                 return await self._publish_at_broker(work)
             assert isinstance(work, Append)  # noqa: S101 (for the type checker: the rest is refused)
             name, count = self._names[work.partition], len(work.elements)
-            first = await self._broker.append(name, work.elements)
+            latest = self._states[work.partition].latest
+            found = await self._broker.append(name, work.elements)
+            first = checked_first(self._broker, name, found, count, latest)
             self.take_ends({name: Ends(0, first + count)})
             return range(first, first + count)
         finally:
@@ -164,10 +177,12 @@ class BrokerLog(LogBase):
 
     async def _publish_at_broker(self, work: Publish) -> bool:
         elements = {self._names[each.partition]: each.elements for each in works_appends(work)}
-        firsts = await self._broker.publish(work.transaction_id, elements)
+        latest = {name: self._states[self._places[name]].latest for name in elements}
+        found = await self._broker.publish(work.transaction_id, elements)
         self.take_published([work.transaction_id])
-        if firsts is None:
+        if found is None:
             return False
+        firsts = checked_firsts(self._broker, found, elements, latest)
         self.take_ends(
             {name: Ends(0, first + len(elements[name])) for name, first in firsts.items()}
         )
@@ -177,15 +192,21 @@ class BrokerLog(LogBase):
         self, index: int, position: int, stop: int, step: int, owner: Hashable
     ) -> Sequence[bytes]:
         self._check_run()
-        found = await self._broker.read(self._names[index], position, stop, step)
+        name = self._names[index]
+        answer = await self._broker.read(name, position, stop, step)
+        state = self._states[index]
+        ends = Ends(state.earliest, state.latest)
+        found = checked_elements(self._broker, name, answer, (position, stop), ends)
         if not found:
-            state = self._states[index]
-            raise not_retained(self._names[index], position, state.earliest, state.latest)
+            raise not_retained(name, position, *ends)
         return found
 
     async def _positions_at(self, indexes: Sequence[int], time: float) -> Sequence[int]:
         self._check_run()
-        found = [await self._broker.position_at(self._names[index], time) for index in indexes]
+        found = [
+            checked_place(self._broker, await self._broker.position_at(self._names[index], time))
+            for index in indexes
+        ]
         return [MOST_POSITIONS if each is None else each for each in found]
 
     async def _times(self, index: int, start: int, stop: int) -> list[Written]:
@@ -227,7 +248,7 @@ async def _open_broker(
     nursery = await manager.__aenter__()
     try:
         try:
-            yield await broker.open(partitions, news, nursery)
+            yield checked_opening(broker, partitions, await broker.open(partitions, news, nursery))
         finally:
             with trio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await broker.aclose()
@@ -239,14 +260,15 @@ async def _open_broker(
 class _News(BrokerNews):
     """Passes on to a log what its broker tells."""
 
-    def __init__(self, log: BrokerLog) -> None:
+    def __init__(self, log: BrokerLog, broker: Broker) -> None:
         self._log = log
+        self._broker = broker
 
     def moved(self, ends: Mapping[str, Ends]) -> None:
-        self._log.take_ends(ends)
+        self._log.take_ends(checked_ends(self._broker, "moved()", ends))
 
     def published(self, transaction_ids: Iterable[str]) -> None:
         self._log.take_published(transaction_ids)
 
-    def lost(self, reason: str) -> None:
+    def lost(self, reason: str | LogDamaged) -> None:
         self._log.take_loss(reason)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from penstock.api import LogDamaged
 from penstock.logs._disk_errors import FAULTS, damaged, explain
-from penstock.logs._disk_files import header_of, real_path
+from penstock.logs._disk_files import header_of, is_written, real_path
 from penstock.logs._disk_store import WHOLE_ROWS, DiskStore
 from penstock.logs._disk_tables import keys_of
 from penstock.logs._group_format import Row, is_lost, is_whole
-from penstock.logs._read_only import ReadOnlyFile, is_written
+from penstock.logs._read_only import ReadOnlyFile
 from penstock.logs._readers import ReaderState
 from penstock.logs._retention import DROPS_NOTHING
 from penstock.logs._salvage import Loss, Wreck

@@ -7,6 +7,9 @@ Rules of this file:
 * PATH-lock stays when a log is closed, and is marked once the log has been made. So a missing or an
   empty PATH beside a marked PATH-lock was lost, and is not begun anew. Without the mark a program
   has ended, or the disk was full, before the log had an element.
+* A new log is made in PATH-begun, and gets its name when it is whole and on the disk. So a program
+  that is killed meanwhile leaves no PATH, and the next writer begins again. An empty PATH counts as
+  none.
 * A file that is not a log is refused before the lock is made, and nothing is left beside it.
 * While a log is open for writing, this process opens PATH through SQLite alone. The system drops
   the locks of a process on a file when the process closes the file once, however it was opened.
@@ -14,8 +17,10 @@ Rules of this file:
 """
 
 import os
+import shutil
 import sqlite3
 import threading
+import time
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -25,14 +30,17 @@ from penstock.api import LogDamaged, LogError
 from penstock.logs._disk_errors import explain
 from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_store import APPLICATION_ID, FORMAT, create_tables, upgrade
+from penstock.logs._wal_commits import WAL_HEADER
 
 CHECKPOINT_PAGES: Final = 1_000
 """Pages in PATH-wal before SQLite moves them into the main file: 4 MiB, its default.
 More gave no more speed.
 """
 
-WAL_HEADER: Final = 32
-"""Bytes at the begin of a PATH-wal that has something in it."""
+MOST_LOOKS: Final = 200
+"""Times that a writer finds a reader in PATH-lock, before it takes it for a writer: 1 s."""
+
+LOOK_SECONDS: Final = 0.005
 
 _HEADER_BYTES: Final = 100
 """The length of the header of a database of SQLite."""
@@ -80,9 +88,10 @@ def take_lock(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise explain(error, path) from error
     try:
-        # With this mode the commit of `mark_made` keeps the lock.
+        _begin_exclusive(connection, path)
+        # With this mode the commit of `mark_made` keeps the lock. Not before: a transaction that
+        # fails would keep a part of it.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.Error as error:
         connection.close()
         if error.sqlite_errorcode in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
@@ -92,6 +101,36 @@ def take_lock(path: Path) -> sqlite3.Connection:
             ) from error
         raise explain(error, path) from error
     return connection
+
+
+def _begin_exclusive(connection: sqlite3.Connection, path: Path) -> None:
+    for _ in range(MOST_LOOKS):
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or is_written(path):
+                raise
+        else:
+            return
+        # No writer has it: a reader looks at this moment whether one does.
+        time.sleep(LOOK_SECONDS)
+    connection.execute("BEGIN EXCLUSIVE")
+
+
+def is_written(path: Path) -> bool:
+    """Return whether a program has the log open for writing: it holds PATH-lock."""
+    lock = beside(path, "-lock")
+    connection = None
+    try:
+        connection = sqlite3.connect(f"{lock.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        # Other errors: it is missing, or left by a program that was killed.
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+    finally:
+        if connection is not None:
+            connection.close()
+    return False
 
 
 def was_made(lock: sqlite3.Connection) -> bool:
@@ -112,7 +151,10 @@ def open_file(path: Path, *, accept_loss: bool) -> tuple[sqlite3.Connection, Dis
     """
     # Asked before the first statement, which makes PATH-wal if it is missing.
     had_wal = size_of(beside(path, "-wal")) >= WAL_HEADER
-    is_new = not path.exists()
+    # One may be left, also beside a log that is whole: it is a second name of its file then.
+    _remove_begun(path)
+    if size_of(path) == 0:
+        _begin(path)
     # First, and closed last: if anything fails, PATH-wal stays. SQLite would delete it with the
     # last connection that writes.
     reader = DiskReader.of(path) if had_wal else None
@@ -123,8 +165,6 @@ def open_file(path: Path, *, accept_loss: bool) -> tuple[sqlite3.Connection, Dis
             reader.close()
         raise
     try:
-        if is_new or _is_empty(connection, path):
-            create_tables(connection)
         # Both checks come before `_use_wal`, which is the first write to a file that exists: a file
         # of another program must not be changed.
         check_version(connection, path)
@@ -156,11 +196,96 @@ def _use_wal(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
+def _begin(path: Path) -> None:
+    """Make the file of an empty log. There is none at `path`, or an empty one. The lock is held."""
+    begun = beside(path, "-begun")
+    try:
+        connection = sqlite3.connect(begun, isolation_level=None, timeout=0)
+        try:
+            # Nobody reads the file before it is whole.
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            create_tables(connection)
+            # Now: later the change would need PATH-journal, which a reader cannot apply.
+            _use_wal(connection, path)
+        finally:
+            connection.close()
+        _put_first(begun, path)
+    except OSError as error:
+        raise LogError(
+            f"the log {path} cannot be made ({error.strerror}): this program must be allowed to "
+            "write in its folder, and the disk must have room. Mend that, and open it again"
+        ) from error
+    finally:
+        _remove_begun(path)
+
+
+def _remove_begun(path: Path) -> None:
+    for ending in ("", "-wal", "-shm"):
+        # What cannot be removed is in the way of `create_tables`, which says so.
+        with suppress(OSError):
+            beside(path, f"-begun{ending}").unlink()
+
+
+def _put_first(begun: Path, path: Path) -> None:
+    """Give a new log its name, unless another program has made a file with this name meanwhile."""
+    if path.exists():
+        shutil.copymode(path, begun)
+        if size_of(path):
+            raise _came_meanwhile(path)
+        note_closed(path)  # the number of the empty file becomes free
+        put_in_place(begun, path)
+    else:
+        sync(begun)
+        try:
+            path.hardlink_to(begun)
+        except FileExistsError:
+            raise _came_meanwhile(path) from None
+        except OSError:  # a file system without such links
+            begun.rename(path)
+        sync_folder(path)
+    note_open(path)
+
+
+def _came_meanwhile(path: Path) -> LogError:
+    return LogError(
+        f"another program has made {path} while a log was begun there. Nothing was written to it; "
+        "give the path of a log, or a new path"
+    )
+
+
+def put_in_place(part: Path, new: Path) -> None:
+    """Give a file that is whole its name, and wait until the disk has both."""
+    sync(part)
+    part.replace(new)
+    sync_folder(new)
+
+
+def sync(file: Path) -> None:
+    """Wait until the disk has a file."""
+    descriptor = os.open(file, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(file: Path) -> None:
+    """Wait until the disk has the name of a file."""
+    if os.name == "posix":
+        folder = os.open(file.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
 def check_presence(path: Path, *, had_log: bool) -> None:
     """Raise if the main file is missing or empty although the log existed."""
     wal = beside(path, "-wal").exists()
     is_missing = not path.exists()
-    if (is_missing and (wal or had_log)) or (had_log and path.stat().st_size == 0):
+    # SQLite would apply PATH-wal to a new file, whatever it belongs to.
+    if size_of(path) == 0 and (wal or had_log):
         rest = path.name + ("-wal" if wal else "-lock")
         what = "missing" if is_missing else "empty"
         raise LogDamaged(
@@ -224,7 +349,10 @@ def header_of(path: Path, *, may_begin: bool = False) -> bytes:
             "read it"
         ) from error
     if not header and not may_begin:
-        raise LogError(f"{path} is no log: it is an empty file")
+        raise LogError(
+            f"{path} is no log: it is an empty file. The first program that opens it for writing "
+            "begins a log there"
+        )
     return header
 
 
@@ -265,19 +393,13 @@ def check_new(path: Path, new: Path, purpose: str) -> None:
     """Raise if a copy of the log at `path` cannot be made at `new`."""
     if new.exists():
         raise LogError(f"{new} exists already: give a new path for {purpose}")
-    if new.resolve() in {beside(path.resolve(), each) for each in ("-wal", "-shm", "-lock")}:
+    if new.resolve() in {
+        beside(path.resolve(), each) for each in ("-wal", "-shm", "-lock", "-begun")
+    }:
         raise LogError(
             f"{new} is the name of a file that belongs to the log {path}, and would be taken for "
             f"it: give another path for {purpose}"
         )
-
-
-def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the database has no tables: the program ended while it made the file."""
-    has_tables = bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
-    # A file with bytes and without tables goes on to `check_version`, which refuses it:
-    # it may be of another program.
-    return not has_tables and path.stat().st_size == 0
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from penstock.api import LogDamaged, LogError, UsageError
 from penstock.logs._disk_errors import FAULTS, explain
-from penstock.logs._disk_files import lacks_mark, real_path
+from penstock.logs._disk_files import is_written, lacks_mark, real_path
 from penstock.logs._group_format import decode_row
 from penstock.logs._positions import Position, not_retained, unknown_partition
-from penstock.logs._read_only import ReadOnlyFiles, is_written
+from penstock.logs._read_only import ReadOnlyFiles
 from penstock.logs._salvage import Loss, Wreck
 from penstock.logs._work import PartitionState
 

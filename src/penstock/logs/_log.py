@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, overload
 
-from penstock.api import Time
+from penstock.api import Time, partition_of
 from penstock.logs._positions import DEFAULT_PARTITION, MOST_BYTES_AT_ONCE, MOST_STAGED, Position
 from penstock.streams import Source
 
@@ -128,6 +128,10 @@ class Log(ABC):
         Raises LimitExceeded for elements that never fit, and LogError if they could not be kept:
         then none of them was appended.
         """
+
+    def partition_of(self, key: bytes | str) -> str:
+        """Return the partition that `append` takes for a key."""
+        return partition_of(key, self.partitions)
 
     @abstractmethod
     def earliest(self) -> dict[str, int]:

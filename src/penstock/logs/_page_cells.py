@@ -14,10 +14,11 @@ import os
 import re
 import struct
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeAlias
+
+from penstock.logs._wal_commits import is_page_size, wal_commits
 
 Value: TypeAlias = int | float | bytes | str | None
 
@@ -38,9 +39,6 @@ _ROW_OF_A_GROUP: Final = re.compile(rb"(?=[\x07-\x0c]\x00[\x01-\x09][\x00-\x09]{
 
 _NUMBER_BYTES: Final = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 """Bytes of the values of the types 0 to 9."""
-
-_FRAME: Final = 24
-_WAL_HEADER: Final = 32
 
 
 class CellPlace(NamedTuple):
@@ -71,7 +69,10 @@ class PageFile:
         header = os.pread(self._main.fileno(), 100, 0)
         self.page_size = _page_size_of(header)
         self.page_count = -(-os.fstat(self._main.fileno()).st_size // self.page_size)
-        self._frames = {} if self._wal is None else self._committed()
+        self._frames: dict[int, int] = {}
+        for commit in () if self._wal is None else wal_commits(self._wal):
+            self.page_size = commit.page_size
+            self._frames |= commit.pages
 
     def __enter__(self) -> Self:
         return self
@@ -162,52 +163,13 @@ class PageFile:
         file = self._wal if in_wal else self._main
         return b"" if file is None else os.pread(file.fileno(), self.page_size, page_at)
 
-    def _committed(self) -> dict[int, int]:
-        """Return where PATH-wal has the newest committed version of each page."""
-        assert self._wal is not None  # noqa: S101 (for the type checker: the caller asked)
-        header = os.pread(self._wal.fileno(), _WAL_HEADER, 0)
-        if len(header) < _WAL_HEADER:
-            return {}
-        magic, _, page_size = struct.unpack_from(">3I", header)
-        order = ">" if magic & 1 else "<"
-        sums = _sums(header[:24], order, (0, 0))
-        if sums != struct.unpack_from(">2I", header, 24):
-            return {}
-        self.page_size = page_size
-        committed: dict[int, int] = {}
-        pending: dict[int, int] = {}
-        at = _WAL_HEADER
-        while True:
-            frame = os.pread(self._wal.fileno(), _FRAME + page_size, at)
-            if len(frame) < _FRAME + page_size or frame[8:16] != header[16:24]:
-                return committed
-            sums = _sums(frame[:8] + frame[_FRAME:], order, sums)
-            number, size, _, _, *stored = struct.unpack_from(">6I", frame)
-            if sums != tuple(stored):
-                return committed
-            pending[number] = at + _FRAME
-            if size:  # the last frame of a commit
-                committed |= pending
-                pending = {}
-            at += _FRAME + page_size
-
 
 def _page_size_of(header: bytes) -> int:
     if not header.startswith(_MAGIC):
         return PAGE_SIZE
     size = int.from_bytes(header[16:18], "big")
     size = 65_536 if size == 1 else size
-    return size if size >= 512 and not size & (size - 1) else PAGE_SIZE
-
-
-def _sums(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
-    """Return the checksum of PATH-wal after `data`."""
-    first, second = sums
-    words = struct.unpack(f"{order}{len(data) // 4}I", data)
-    for one, other in zip(islice(words, 0, None, 2), islice(words, 1, None, 2), strict=True):
-        first = (first + one + second) & 0xFFFFFFFF
-        second = (second + other + first) & 0xFFFFFFFF
-    return first, second
+    return size if is_page_size(size) else PAGE_SIZE
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -27,15 +27,16 @@ import trio
 from penstock.api import LogError
 from penstock.logs._disk_errors import FAULTS
 from penstock.logs._disk_files import (
-    WAL_HEADER,
     beside,
     check_kind,
     check_opened,
     check_version,
+    is_written,
 )
 from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_tables import states_for_reading
 from penstock.logs._log import Written
+from penstock.logs._wal_commits import WAL_HEADER, has_commit
 from penstock.logs._work import PartitionState
 
 FOLLOW_SECONDS: Final = 0.2
@@ -110,11 +111,13 @@ class ReadOnlyFile:
         """Return how SQLite has to open the file, and its mode of locking."""
         if is_written(self._path):
             return "mode=ro", "NORMAL"
-        if _has_wal(stamp):
+        # A PATH-wal without a commit is deleted by SQLite when it closes the file, and a log that
+        # was not closed needs one.
+        if _has_wal(stamp) and has_commit(beside(self._path, "-wal")):
             # The writer did not close the log. EXCLUSIVE: the index of PATH-wal is in memory, in
             # place of PATH-shm.
             return f"mode=ro&vfs={_WITHOUT_LOCKS}", "EXCLUSIVE"
-        # Without PATH-wal: SQLite would make it, and delete one that is cut.
+        # Without PATH-wal: SQLite would make it.
         return "mode=ro&immutable=1", "NORMAL"
 
     def _has_changed(self) -> bool:
@@ -123,22 +126,6 @@ class ReadOnlyFile:
 
 def _has_wal(stamp: _Stamp) -> bool:
     return stamp[1] is not None and stamp[1][1] >= WAL_HEADER
-
-
-def is_written(path: Path) -> bool:
-    """Return whether a program has the log open for writing: it holds PATH-lock."""
-    lock = beside(path, "-lock")
-    connection = None
-    try:
-        connection = sqlite3.connect(f"{lock.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error as error:
-        # Other errors: it is missing, or left by a program that was killed.
-        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-    finally:
-        if connection is not None:
-            connection.close()
-    return False
 
 
 def _stamp_of(path: Path) -> _Stamp:

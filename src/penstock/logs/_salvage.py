@@ -12,7 +12,6 @@ Rules of this file:
   count.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,7 +20,15 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from penstock.api import LogError, LogLocked
-from penstock.logs._disk_files import beside, check_kind, check_new, header_of, real_path
+from penstock.logs._disk_files import (
+    beside,
+    check_kind,
+    check_new,
+    header_of,
+    is_written,
+    put_in_place,
+    real_path,
+)
 from penstock.logs._disk_staged import is_staged
 from penstock.logs._disk_store import INSERT_GROUP, INSERT_READER, create_tables, save_totals
 from penstock.logs._disk_tables import PartitionRow, keys_of, reader_of, reader_row
@@ -37,7 +44,6 @@ from penstock.logs._group_format import (
 )
 from penstock.logs._page_cells import Cell, CellPlace, PageFile
 from penstock.logs._positions import MOST_PARTITIONS, MOST_POSITIONS
-from penstock.logs._read_only import is_written
 from penstock.logs._readers import ReaderState
 from penstock.logs._work import MOST_TRANSACTIONS, PartitionState
 
@@ -394,21 +400,6 @@ def unwritable(new: Path, error: Exception) -> LogError:
     """Return the error about a copy of a log that could not be made."""
     return LogError(
         f"{new} cannot be written ({error}): its folder must exist, this program must be allowed "
-        "to write there, and the disk must have room for the elements"
+        "to write there and to open a few files more (ulimit -n), and the disk must have room for "
+        "the elements"
     )
-
-
-def put_in_place(part: Path, new: Path) -> None:
-    """Give a file that is whole its name, and wait until the disk has both."""
-    descriptor = os.open(part, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    part.rename(new)
-    if os.name == "posix":
-        folder = os.open(new.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -8,13 +8,18 @@
   `WorkerThreads` makes both wait for threads.
 * `cancel_at_step` cancels at the k-th task step, and `LeakCensus` reports what is left.
 * `check_encoding` checks an encoding of RS.io messages.
+* `check_group` checks a plugin's groups of readers against the contract of
+  `penstock.brokers.Member`.
 * `check_log` checks any implementation of `penstock.logs.Log` against its contract.
+* `check_outages` checks a log and a group on a server that is killed, stalls, and stays away.
 * `pipe_tree` is the text that `penstock.inspect` prints: the open streams, each with its pipe.
 * `FrameList` and `MessageList` keep what a wire decoder reports, as records.
 """
 
 from penstock.runtime import pipe_tree
+from penstock.testing._check_group import GroupBench, check_group
 from penstock.testing._check_log import check_log
+from penstock.testing._check_outages import KillableServer, OutageBench, check_outages
 from penstock.testing._encoding_check import check_encoding
 from penstock.testing._expectations import ExpectationFailed, settle
 from penstock.testing._leak_census import LeakCensus, is_dropped, live_tasks, referrers
@@ -38,10 +43,13 @@ __all__ = [
     "DRAFT",
     "MODERN",
     "ExpectationFailed",
+    "GroupBench",
+    "KillableServer",
     "LeakCensus",
     "ManualPublisher",
     "ManualSubscriber",
     "MessageList",
+    "OutageBench",
     "Record",
     "RuleSet",
     "RunawaySignals",
@@ -53,7 +61,9 @@ __all__ = [
     "WorkerThreads",
     "cancel_at_step",
     "check_encoding",
+    "check_group",
     "check_log",
+    "check_outages",
     "is_dropped",
     "live_tasks",
     "pipe_tree",

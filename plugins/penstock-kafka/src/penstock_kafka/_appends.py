@@ -24,7 +24,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from penstock.api import LimitExceeded, PenstockError
 from penstock_kafka._errors import explained, is_temporary
-from penstock_kafka._topic import LATEST, PAUSE, Topic
+from penstock_kafka._topic import LATEST, Topic
 
 Headers: TypeAlias = list[tuple[str, bytes | None]]
 Row: TypeAlias = tuple[bytes | None, bytes | None, Headers]
@@ -58,6 +58,7 @@ class Ticket:
     is_dropped: bool = False
     """Nobody waits for it."""
     is_sent: bool = False
+    """A broker may have it. Written in the loop."""
 
     def size(self) -> int:
         """Return how many bytes of a batch the records take at most."""
@@ -94,14 +95,17 @@ class Appends:
         partition: int,
         compression: int,
         deliver: Callable[[int, int, Sequence[Ticket]], None],
+        latest: int,
     ) -> None:
-        """`deliver` is called with the partition, the position after the last element, or 0 if they
-        were not appended, and the tickets that are done.
+        """`latest` is the end of the partition. `deliver` is called with the partition, the
+        position after the last element, or 0 if they were not appended, and the tickets that are
+        done.
         """
         self._topic = topic
         self._partition = partition
         self._compression = compression
         self._deliver = deliver
+        self._latest = latest
         # Bounded by the log, which admits few enough appends; dropped ones are removed.
         self._waiting: deque[Ticket] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -144,9 +148,17 @@ class Appends:
                 # A second one with a mark begins a batch: a mark is on its first record.
                 if tickets and (size > self._topic.batch_bytes or ticket.mark):
                     break
+                ticket.is_sent = True
                 tickets.append(ticket)
             self._waiting.popleft()
         return tickets
+
+    async def is_under_way(self, ticket: Ticket) -> bool:
+        """Return whether a broker may have the elements of a ticket. Drop the ticket if it was not
+        sent: the loop decides that, because it sends.
+        """
+        ticket.is_dropped = True
+        return ticket.is_sent and ticket.error is None
 
     async def _append(self, tickets: Sequence[Ticket]) -> int:
         if not any(ticket.elements for ticket in tickets):
@@ -156,24 +168,28 @@ class Appends:
             self._number, self._producers = 0, self._topic.producers
         count = sum(len(ticket.elements) for ticket in tickets)
         batch = self._batch(tickets, producer)
-        position = await self._sent(batch, tickets)
+        position = await self._sent(batch)
+        if position < self._latest:
+            raise self._topic.note_damage(
+                f"partition {self._partition} has ended at {self._latest:,}, and took these "
+                f"elements at {position:,}: the topic was made anew, or its brokers have lost "
+                "elements"
+            )
+        self._latest = position + count
         self._number = (self._number + count) % _MOST_NUMBER
         return position
 
-    async def _sent(self, batch: bytes, tickets: Sequence[Ticket]) -> int:
+    async def _sent(self, batch: bytes) -> int:
         """Send a batch until the broker has taken or refused it."""
         while True:
             try:
-                for ticket in tickets:
-                    ticket.is_sent = True
                 return await self._topic.append(self._partition, batch)
             except (kafka.KafkaError, OSError) as error:
                 if not is_temporary(error):
                     self._topic.forget_producer()
                     raise explained(error, self._topic.where) from error
                 self.trouble = str(explained(error, self._topic.where))
-            self._topic.look_again()
-            await asyncio.sleep(PAUSE)
+            await self._topic.pause()
 
     def _batch(self, tickets: Sequence[Ticket], producer: tuple[int, int]) -> bytes:
         """Return a record batch with the elements of tickets."""

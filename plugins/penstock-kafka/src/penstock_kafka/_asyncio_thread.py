@@ -3,7 +3,7 @@ tasks and those of trio.
 
 Rules of this file:
 
-* The thread calls trio with `run_sync_soon` only. If the run has ended, nobody waits.
+* The thread calls trio with `run_sync_soon` only. If the run has ended, no task waits.
 * A call that is cancelled in trio is cancelled in the loop, and is not waited for.
 * `aclose` cancels all tasks of the loop, then runs `at_end` for at most a second, and joins the
   thread. In this order: a task that connects while connections are closed would leave one open.
@@ -17,6 +17,8 @@ from typing import Any, Final, TypeVar
 
 import trio
 
+from penstock.api import LogError, UsageError
+
 T = TypeVar("T")
 
 LONGEST_END: Final = 1.0
@@ -24,11 +26,17 @@ LONGEST_END: Final = 1.0
 
 
 class AsyncioThread:
-    """A loop of asyncio in a thread of its own."""
+    """A loop of asyncio in another thread. Raises LogError if the program has no file for it."""
 
     def __init__(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
-        self._loop = asyncio.new_event_loop()
+        try:
+            self._loop = asyncio.new_event_loop()
+        except OSError as error:
+            raise LogError(
+                f"no loop of asyncio for the client of Kafka: {error}. Raise the limit on open "
+                "files of this program (ulimit -n)"
+            ) from error
         self._ended = trio.Event()
         # A daemon, because a program that raises out of trio.run() must be able to end.
         self._thread = threading.Thread(target=self._run, name="penstock kafka", daemon=True)
@@ -40,7 +48,9 @@ class AsyncioThread:
         self._thread.start()
 
     async def call(self, function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
-        """Return what a coroutine function of asyncio returns in the loop. Checkpoints."""
+        """Return what a coroutine function of asyncio returns in the loop. Raises UsageError if
+        `aclose` ends it before. Checkpoints.
+        """
         done = trio.Event()
         future = asyncio.run_coroutine_threadsafe(function(*args), self._loop)
         future.add_done_callback(lambda _: self.tell(done.set))
@@ -49,6 +59,8 @@ class AsyncioThread:
         except trio.Cancelled:
             future.cancel()
             raise
+        if future.cancelled():
+            raise UsageError("it was closed while a task used it: leave its block after the task")
         return future.result()
 
     def post(self, function: Callable[..., object], *args: Any) -> None:

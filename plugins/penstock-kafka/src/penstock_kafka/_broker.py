@@ -3,7 +3,7 @@
 Rules of this file:
 
 * It runs in trio. All requests run in the thread of `AsyncioThread`.
-* A reader makes a fetch when it needs elements, and not before. What a batch has beyond that stays
+* A reader makes a fetch when it needs elements, and not before. The other elements of a batch stay
   in `Fetched`.
 * A position without an element is refused: the positions of a log are dense, on all of the ways
   that its elements go.
@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from math import ceil
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
+import attrs
 import trio
 from aiokafka import errors as kafka
 
@@ -49,6 +50,11 @@ MARK: Final = "penstock-transaction"
 FETCH_BYTES: Final = 1 << 20
 """Bytes of a fetch that no reader has asked for."""
 
+FETCH_FACTOR: Final = 2
+"""Bytes of a fetch for each byte that a reader asks for. A fetch ends in the middle of a batch, and
+the broker sends that part again with the next fetch.
+"""
+
 MOST_TIMES: Final = 10_000
 """Pieces that one call of `times` collects."""
 
@@ -59,11 +65,22 @@ KEY: ContextVar[bytes | None] = ContextVar("KEY", default=None)
 
 
 class Fetches(NamedTuple):
-    """What a log has fetched since it was opened, and what it holds of it."""
+    """How much a log has fetched since it was opened, and how much of it it holds."""
 
     requests: int = 0
     elements: int = 0
     held_bytes: int = 0
+
+
+@attrs.define
+class Parts:
+    """What is known of the parts of one transaction."""
+
+    total: int
+    done: set[int] = attrs.Factory(set)
+    """The numbers of the parts that were appended."""
+    under_way: dict[int, Ticket] = attrs.Factory(dict)
+    """The parts whose outcome no task has waited for, by their numbers: a broker may have them."""
 
 
 class KafkaBroker(Broker):
@@ -98,16 +115,15 @@ class KafkaBroker(Broker):
         self._numbers: dict[str, int] = {}
         self._appends: list[Appends] = []
         self._fetching: dict[tuple[int, int], trio.Event] = {}
-        # The numbers of the parts that were appended, and how many the transaction has. Those that
-        # are whole are forgotten with the log's own ids.
-        self._parts: dict[str, tuple[set[int], int]] = {}
+        # By the ids of transactions. Those that are whole are forgotten with the log's own ids.
+        self._parts: dict[str, Parts] = {}
         self._publishing = trio.Lock()
         self._fetched.clear()
         self._requests = self._elements = 0
 
     @property
     def fetches(self) -> Fetches:
-        """What was fetched."""
+        """The number of fetches and of their elements, and the bytes that are held."""
         return Fetches(self._requests, self._elements, self._fetched.held)
 
     # --- opening
@@ -137,12 +153,13 @@ class KafkaBroker(Broker):
         ends = await topic.ends(range(count))
         tell = Telling(
             moved=lambda moved: self._tell(self._moved, moved),
-            lost=lambda reason: self._tell(self._news.lost, reason),
+            lost=lambda reason: self._tell(self._lost, reason),
             fetched=self._take_tail,
         )
         self._watch = Watch(topic, ends, tell)
         self._appends = [
-            Appends(topic, number, self._compression, self._deliver) for number in range(count)
+            Appends(topic, number, self._compression, self._deliver, ends[number].latest)
+            for number in range(count)
         ]
         return count, ends
 
@@ -218,7 +235,7 @@ class KafkaBroker(Broker):
         self._tell(_set_done, tickets)
 
     def _take_tail(self, partition: int, position: int, answer: Answer) -> None:
-        # What is wrong with it is told to the reader that comes to it.
+        # The reader that comes to it gets the error.
         with suppress(kafka.KafkaError):
             found = decode(answer.data, position, answer.aborted, self._take)
             self._tell(self._fetched.keep_tail, partition, Run.of(found.start, found.elements))
@@ -227,6 +244,11 @@ class KafkaBroker(Broker):
 
     def _moved(self, ends: Mapping[int, Ends]) -> None:
         self._news.moved({self._names[number]: each for number, each in ends.items()})
+
+    def _lost(self, reason: str | LogDamaged) -> None:
+        if isinstance(reason, LogDamaged):
+            self._fetched.clear()
+        self._news.lost(reason)
 
     def _keep(self, partition: int, found: Decoded[bytes]) -> Run | None:
         """Keep elements that were fetched."""
@@ -255,22 +277,28 @@ class KafkaBroker(Broker):
         if self._thread is None:
             raise UsageError("the log was closed while a task appended to it")
         self._thread.post(self._appends[number].put, ticket)
+        return await self._outcome(number, ticket)
+
+    async def _outcome(self, number: int, ticket: Ticket) -> int:
+        """Return the position of a ticket that was put into the appends of a partition."""
+        appends = self._appends[number]
         try:
             with trio.move_on_after(self._timeout):
                 await ticket.done.wait()
         finally:
             ticket.is_dropped = not ticket.done.is_set()
         if ticket.is_dropped:
-            raise self._no_answer(self._appends[number], ticket)
+            is_sent = await self._call(appends.is_under_way, ticket)
+            raise self._no_answer(appends, ticket, is_sent=is_sent)
         if ticket.error is not None:
             # A new one for each task: one that is raised twice would collect the frames of both.
             raise type(ticket.error)(*ticket.error.args)
         return ticket.position
 
-    def _no_answer(self, appends: Appends, ticket: Ticket) -> LogError:
+    def _no_answer(self, appends: Appends, ticket: Ticket, *, is_sent: bool) -> LogError:
         outcome = (
             "They may have been appended, and are sent until the broker answers"
-            if ticket.is_sent
+            if is_sent
             else "They were not appended"
         )
         why = appends.trouble or "it has not answered"
@@ -288,27 +316,50 @@ class KafkaBroker(Broker):
                 for name, each in elements.items()
                 for part in split(each, self._rows(each), self.topic.batch_bytes)
             ]
-            done, total = self._parts.get(transaction_id, (set(), len(parts)))
-            if total == len(done) and transaction_id in self._parts:
+            known = self._parts.get(transaction_id)
+            if known is None:
+                known = self._parts[transaction_id] = Parts(len(parts))
+            elif known.total == len(known.done):
                 return None
-            if total != len(parts):
+            if known.total != len(parts):
                 raise LogError(
-                    f"{self.topic.where}: {len(done)} of {total} parts of transaction "
+                    f"{self.topic.where}: {len(known.done)} of {known.total} parts of transaction "
                     f"{transaction_id!r} were appended before, and it has {len(parts)} parts now: "
                     "the elements are others. Publish the same elements, or another id"
                 )
-            self._parts[transaction_id] = done, total
             stops: dict[str, int] = {}
             for number, (name, ticket) in enumerate(parts):
-                if number in done:
+                if number in known.done:
                     continue
-                ticket.mark = [(MARK, f"{number + 1}/{total} {transaction_id}".encode())]
-                position = await self._put(self._numbers[name], ticket)
-                done.add(number)
+                mark = f"{number + 1}/{known.total} {transaction_id}"
+                ticket.mark = [(MARK, mark.encode())]
+                position = await self._put_part(known, number, self._numbers[name], ticket)
                 stops[name] = position + len(ticket.elements)
             while len(self._parts) > MOST_TRANSACTIONS:
                 del self._parts[next(iter(self._parts))]
             return {name: stop - len(elements[name]) for name, stop in stops.items()}
+
+    async def _put_part(self, known: Parts, part: int, number: int, ticket: Ticket) -> int:
+        """Append a part of a transaction, and return its position. A part that an earlier call has
+        sent is not sent by a second ticket: the broker would have it twice.
+        """
+        before = known.under_way.get(part)
+        is_sent = before is not None and await self._call(
+            self._appends[number].is_under_way, before
+        )
+        if before is None or not is_sent:
+            known.under_way[part] = ticket
+            outcome = self._put(number, ticket)
+        else:
+            ticket = before
+            outcome = self._outcome(number, ticket)
+        try:
+            position = await outcome
+        finally:
+            if ticket.done.is_set():
+                del known.under_way[part]
+        known.done.add(part)
+        return position
 
     def _rows(self, elements: Sequence[bytes]) -> list[Row] | None:
         return [_row_of(element) for element in elements] if self._records else None
@@ -323,14 +374,15 @@ class KafkaBroker(Broker):
                 for mark in filter(None, found.elements):
                     self._note_mark(mark.decode())
         self._news.published(
-            name for name, (done, total) in self._parts.items() if len(done) == total
+            name for name, parts in self._parts.items() if len(parts.done) == parts.total
         )
 
     def _note_mark(self, mark: str) -> None:
         place, _, transaction_id = mark.partition(" ")
         number, _, total = place.partition("/")
         if number.isdecimal() and total.isdecimal():
-            self._parts.setdefault(transaction_id, (set(), int(total)))[0].add(int(number) - 1)
+            parts = self._parts.setdefault(transaction_id, Parts(int(total)))
+            parts.done.add(int(number) - 1)
 
     async def _fetch_marks(self, number: int, position: int) -> Decoded[bytes | None]:
         answer = await self.topic.fetch(number, position, FETCH_BYTES, wait=WAIT)
@@ -343,6 +395,7 @@ class KafkaBroker(Broker):
     ) -> Sequence[bytes]:
         number = self._numbers[partition]
         await trio.lowlevel.checkpoint()
+        self.topic.check_damage()
         run = self._fetched.find(number, position)
         if run is None:
             run = await self._fetch_in_turn(number, position, max_bytes)
@@ -367,6 +420,12 @@ class KafkaBroker(Broker):
             found = await self._call(self._fetch_elements, number, position, max_bytes)
         except kafka.OffsetOutOfRangeError:
             ends = await self._call(self.topic.ends, [number])
+            if position >= ends[number].earliest:
+                raise self.topic.note_damage(
+                    f"partition {self._names[number]!r} has ended after {position:,}, and ends at "
+                    f"{ends[number].latest:,}: the topic was made anew, or its brokers have lost "
+                    "elements"
+                ) from None
             self._moved(ends)
             return None
         if not found.elements or found.start != position:
@@ -386,7 +445,7 @@ class KafkaBroker(Broker):
         """Fetch, in the loop, until something comes."""
         deadline = asyncio.get_running_loop().time() + self._timeout
         while True:
-            answer = await self.topic.fetch(number, position, max_bytes, wait=WAIT)
+            answer = await self.topic.fetch(number, position, FETCH_FACTOR * max_bytes, wait=WAIT)
             if answer.data:
                 break
             if asyncio.get_running_loop().time() >= deadline:
@@ -443,6 +502,9 @@ MOST_TRANSACTIONS: Final = 65_536
 def _set_done(tickets: Iterable[Ticket]) -> None:
     for ticket in tickets:
         ticket.done.set()
+        if ticket.is_dropped:
+            # A transaction that is never published again must not hold them.
+            ticket.elements, ticket.rows = (), None
 
 
 def _add_times(pieces: list[Written], start: int, times: Sequence[int]) -> None:

@@ -2,17 +2,19 @@
 
 Rules of this file:
 
-* Kafka counts with offsets what is no element: the markers that end a transaction. The elements of
-  a transaction that was aborted, and those that compaction has removed, leave their offsets, too.
-  So there are gaps. The elements of one call have none: they end before the first one.
-* The checksum of each batch is checked.
+* A marker, which ends a transaction, has an offset in Kafka, and is not an element. The
+  elements of an aborted transaction, and those that compaction has removed, leave their offsets as
+  well. So there are gaps. The elements of one call end before the first gap.
+* The checksum of each batch is checked, by the instruction of the processor for it. aiokafka has a
+  table, which takes a quarter of the processor time of a read of elements of 1 KiB.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords
+from google_crc32c import value as crc32c
 
 T = TypeVar("T")
 
@@ -22,10 +24,13 @@ Aborted = Sequence[tuple[int, int]]
 _ABORT = b"\0\0\0\0"
 """The key of the marker of an aborted transaction: its version, and its type."""
 
+_OVERHEAD: Final = 12  # the offset and the length of a batch
+_NEWEST_FORMAT: Final = 2  # of batches. It has another checksum than those before
+
 
 class Decoded(NamedTuple, Generic[T]):
     """Elements without a gap, from `start` on. `after` is the position up to which the batches were
-    looked through: there are no elements between the last one and it.
+    looked through: between the last element and `after` the topic has no other.
     """
 
     start: int
@@ -34,19 +39,15 @@ class Decoded(NamedTuple, Generic[T]):
 
 
 def decode(
-    data: bytes, position: int, aborted: Aborted, take: Callable[[Any], list[T]]
+    data: bytes | memoryview, position: int, aborted: Aborted, take: Callable[[Any], list[T]]
 ) -> Decoded[T]:
     """Return what batches have from `position` on. `take` returns the elements of some records."""
     skipped = _Skipped(aborted)
-    records = MemoryRecords(data)
     elements: list[T] = []
     start = after = position
-    while records.has_next():
-        batch = records.next_batch()
-        if batch is None:
-            break
-        if not batch.validate_crc():
-            raise CorruptRecordException(f"the checksum of the batch at {batch.base_offset:,}")
+    for part in _parts(data):
+        batch = MemoryRecords(part).next_batch()
+        _check(part, batch)
         base, stop = batch.base_offset, batch.next_offset
         if skipped.skips(batch):
             if elements:
@@ -57,7 +58,7 @@ def decode(
             continue
         found = take(batch)
         if len(found) != stop - base:
-            base, found = _dense_part(data, base, max(after, position), take)
+            base, found = _dense_part(part, max(after, position), take)
         if base < position:
             del found[: position - base]
             base = position
@@ -71,6 +72,27 @@ def decode(
             break  # a gap follows in this batch
         after = max(after, stop)
     return Decoded(start, elements, after)
+
+
+def _parts(data: bytes | memoryview) -> Iterator[bytes]:
+    """Yield the bytes of each batch. A broker cuts off the last one where the fetch ends."""
+    begin, end = 0, len(data)
+    while begin + _OVERHEAD <= end:
+        stop = begin + _OVERHEAD + int.from_bytes(data[begin + 8 : begin + _OVERHEAD], "big")
+        if stop > end:
+            return
+        yield bytes(data[begin:stop])
+        begin = stop
+
+
+def _check(part: bytes, batch: Any) -> None:
+    """Raise CorruptRecordException if the checksum of a batch is another one."""
+    if part[16] == _NEWEST_FORMAT:
+        is_good = crc32c(part[21:]) == int.from_bytes(part[17:21], "big")
+    else:
+        is_good = batch.validate_crc()
+    if not is_good:
+        raise CorruptRecordException(f"the checksum of the batch at {batch.base_offset:,}")
 
 
 class _Skipped:
@@ -90,20 +112,13 @@ class _Skipped:
         return bool(batch.is_transactional) and batch.producer_id in self._producers
 
 
-def _dense_part(
-    data: bytes, base: int, position: int, take: Callable[[Any], list[T]]
-) -> tuple[int, list[T]]:
-    """Return the first elements without a gap, from `position` on, of the batch at `base`, which
-    compaction has taken elements from; and their position.
+def _dense_part(part: bytes, position: int, take: Callable[[Any], list[T]]) -> tuple[int, list[T]]:
+    """Return the first elements without a gap, from `position` on, of a batch which compaction has
+    taken elements from; and their position.
     """
-    records = MemoryRecords(data)
-    while records.has_next():
-        batch = records.next_batch()
-        if batch is None or batch.base_offset != base:
-            continue
-        kept = [record for record in batch if record.offset >= position]
-        count = 0
-        while count < len(kept) and kept[count].offset == kept[0].offset + count:
-            count += 1
-        return (kept[0].offset if kept else batch.next_offset), take(kept[:count])
-    return position, []
+    batch = MemoryRecords(part).next_batch()
+    kept = [record for record in batch if record.offset >= position]
+    count = 0
+    while count < len(kept) and kept[count].offset == kept[0].offset + count:
+        count += 1
+    return (kept[0].offset if kept else batch.next_offset), take(kept[:count])

@@ -1,10 +1,16 @@
 """The errors of Kafka as those of penstock: who must act, what happened, what to try."""
 
+import ssl
 from typing import Final
 
 from aiokafka import errors as kafka
 
 from penstock.api import LogError, PenstockError, UsageError
+
+
+class HungUpError(Exception):
+    """The program at a port has closed a new connection."""
+
 
 _UNREACHABLE: Final = (
     kafka.KafkaConnectionError,
@@ -80,12 +86,38 @@ _TEXTS: Final = (
         ),
     ),
     (
+        (ssl.SSLError,),
+        LogError,
+        (
+            "there is no TLS with the broker{why}. If its certificate is not trusted, name its "
+            "authority, as in KafkaAccess(tls=ssl.create_default_context(cafile=...)); else look "
+            "whether its port speaks TLS"
+        ),
+    ),
+    (
+        (ConnectionRefusedError,),
+        LogError,
+        (
+            "no program listens there{why}. Start the broker, or check its address. A log that is "
+            "open goes on when the broker is back"
+        ),
+    ),
+    (
+        (HungUpError,),
+        LogError,
+        (
+            "the program at this port closes each connection{why}. If it is a broker, its port may "
+            "want TLS, as in KafkaAccess(tls=...), or speak none, or want a user, as in "
+            "KafkaAccess(username=..., password=...)"
+        ),
+    ),
+    (
         _UNREACHABLE,
         LogError,
         (
             "no broker has answered{within}{why}. Start it, or check its address, its "
-            "advertised.listeners, and whether its port speaks TLS. The log goes on when it "
-            "is back"
+            "advertised.listeners, and whether its port speaks TLS. A log that is open goes on "
+            "when it is back"
         ),
     ),
     ((Exception,), LogError, "the broker refused this{why}"),

@@ -1,12 +1,12 @@
-"""What was fetched of a topic: the elements of record batches, kept until others need the room.
+"""The fetched elements of a topic, kept until others need the room.
 
 Rules of this file:
 
-* A broker sends whole record batches, also to a reader that asks for one element. What it did not
-  ask for stays here for the next read, and for other readers.
+* A broker sends whole record batches, also to a reader that asks for one element. The others stay
+  here for the next read, and for other readers.
 * The newest elements of a partition, which `Watch` has seen come, are kept beside these runs: one
   run of a partition.
-* All of it together has at most `MOST_FETCHED` bytes, whatever the readers do. The run that was
+* All of it together has at most `MOST_FETCHED` bytes. The run that was
   read longest ago goes first, and is fetched again if it is needed.
 """
 

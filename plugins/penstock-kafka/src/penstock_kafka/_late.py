@@ -1,28 +1,17 @@
-"""What a registry knows of this plugin before a URL of it is read. The modules behind it, and
-aiokafka, are imported with the first URL: they take 5 MiB.
+"""The schemes of this plugin, for a registry. Its other modules, and aiokafka, are imported with
+the first URL: they take 5 MiB.
 """
 
-from importlib import import_module
 from typing import ClassVar
 
-from penstock.spi import ElementSink, SourceOptions, UrlSource
+from penstock.spi import LateUrlSource
 
 
-class LateUrls(UrlSource):
+class LateUrls(LateUrlSource):
     """``kafka``: `KafkaUrls`, when a URL is read."""
 
     schemes: ClassVar[tuple[str, ...]] = ("kafka",)
     why_no_connection: ClassVar[str] = (
         "brokers of Kafka keep elements, and answer no peer. Use subscribe() or penstock cat"
     )
-
-    def check(self, url: str, options: SourceOptions) -> None:
-        _urls().check(url, options)
-
-    async def read(self, url: str, sink: ElementSink, options: SourceOptions) -> None:
-        await _urls().read(url, sink, options)
-
-
-def _urls() -> UrlSource:
-    made: UrlSource = import_module("penstock_kafka._urls").KafkaUrls()
-    return made
+    target: ClassVar[str] = "penstock_kafka._urls:KafkaUrls"

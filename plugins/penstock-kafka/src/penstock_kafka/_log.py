@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from math import inf
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from aiokafka.codec import has_gzip, has_lz4, has_snappy, has_zstd
 from aiokafka.partitioner import murmur2
 
 from penstock.api import UsageError, partition_of, shown
-from penstock.logs import Ability, BrokerLog, Retention
+from penstock.logs import Ability, BrokerLog, Retention, Transaction
 from penstock_kafka._access import KafkaAccess, check_brokers, check_topic
 from penstock_kafka._broker import KEY, Compression, Fetches, KafkaBroker
 
@@ -47,7 +47,7 @@ class KafkaLog(BrokerLog):
     no such topic, and LogError if no broker answers.
     """
 
-    def __init__(  # noqa: PLR0913  # each is a setting of its own
+    def __init__(  # noqa: PLR0913  # each is one setting
         self,
         brokers: str | Sequence[str],
         topic: str,
@@ -89,6 +89,7 @@ class KafkaLog(BrokerLog):
         self._topic = name
         self._key_rule = keys
         self._has_records = records
+        self._has_transactions = transactions > 0
         refuses: tuple[Ability, ...] = ("max_count",)
         if not transactions:
             refuses += ("transactions",)
@@ -112,6 +113,15 @@ class KafkaLog(BrokerLog):
             return await super().append(elements, partition=place)
         finally:
             KEY.reset(token)
+
+    def transaction(self, transaction_id: str, **bounds: Any) -> Transaction:
+        if not self._has_transactions:
+            raise UsageError(
+                "transaction(): this KafkaLog looks through no elements for the ids of "
+                "transactions; give KafkaLog(transactions=100_000), which is how many of the last "
+                "elements of each partition it looks through when it is opened"
+            )
+        return super().transaction(transaction_id, **bounds)
 
     def partition_of(self, key: bytes | str) -> str:
         """Return the partition of a key, by the rule `keys`."""

@@ -1,4 +1,4 @@
-"""One member of a consumer group, on asyncio.
+"""The consumer of one member of a group, on asyncio.
 
 Rules of this file:
 
@@ -7,6 +7,9 @@ Rules of this file:
 * A group makes a new division by taking all partitions from all members first. A partition that
   comes back to this member goes on where it was, if nobody has committed meanwhile: its elements
   are not handed over twice.
+* The client of Kafka never chooses a position by itself. A group that has none begins at `start`.
+  If the broker has dropped elements before the group came to them, it goes on at the oldest one,
+  and `missing` counts. A position after the end, and a topic that was made anew, are errors.
 * A member that nobody asks for elements stays in the group: its heartbeats say that it lives.
 """
 
@@ -18,13 +21,14 @@ from typing import Any, Final, Literal, TypeAlias
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka import errors as kafka
 
+from penstock.api import LogDamaged, PenstockError
+from penstock.brokers import Place
+from penstock.logs import Ends
 from penstock_kafka._access import KafkaAccess
 from penstock_kafka._errors import explained
-from penstock_kafka._topic import Topic
+from penstock_kafka._topic import LONGEST_LOOK, Topic
 
 Start: TypeAlias = Literal["earliest", "latest"]
-Place: TypeAlias = tuple[str, int]
-"""A topic, and the number of a partition."""
 
 SESSION: Final = 10_000
 """Milliseconds without a heartbeat after which the group goes on without a member."""
@@ -34,9 +38,10 @@ WAIT: Final = 250
 
 _FOR_EVER: Final = 2**31 - 1
 _FAILED: Final = (kafka.KafkaError, kafka.ConsumerStoppedError, OSError)
+_NOT_NOW: Final = (*_FAILED, PenstockError)
 
 
-class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
     """Takes part in a group. Used in the loop of asyncio only."""
 
     def __init__(
@@ -52,6 +57,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has n
     ) -> None:
         """`gone` is called with the partitions that went to other members."""
         self._topics = [Topic(brokers, name, access, timeout) for name in topics]
+        self._start = start
         self._where = f"group {group!r} at {','.join(brokers)}"
         self._timeout = timeout
         self._gone = gone
@@ -59,7 +65,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has n
         self._options = {
             "bootstrap_servers": list(brokers),
             "group_id": group,
-            "auto_offset_reset": start,
+            "auto_offset_reset": "none",
             "enable_auto_commit": False,
             "isolation_level": "read_committed",
             "session_timeout_ms": SESSION,
@@ -72,13 +78,15 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has n
         }
         self._consumer: AIOKafkaConsumer | None = None
         self._had: frozenset[Place] = frozenset()
-        # The position after the last element that was handed over, and the last committed one.
+        # The position of the next element to hand over, and the last committed one.
         self._handed_over: dict[Place, int] = {}
         self._committed: dict[Place, int] = {}
         self.taken: dict[Place, int] = {}
         """The position after the last element that was taken. The program writes it."""
         self.divisions: int = 0
         """How often the group has divided its partitions."""
+        self.missing: int = 0
+        """Elements that the broker had dropped before this member came to them."""
 
     async def open(self) -> None:
         """Join the group. Raises LogError and UsageError."""
@@ -97,7 +105,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has n
         consumer, self._consumer = self._consumer, None
         try:
             if consumer is not None:
-                with suppress(*_FAILED):
+                with suppress(*_NOT_NOW):
                     await self._commit(consumer)
                 # Without brokers it ends with the cancel of a task of its own.
                 with suppress(asyncio.CancelledError):
@@ -111,12 +119,20 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has n
         consumer = self._consumer
         if consumer is None:
             return []
+        self._check_damage()
         try:
             found = await consumer.getmany(timeout_ms=WAIT, max_records=most)
+        except kafka.NoOffsetForPartitionError as error:
+            await self._begin(consumer, error.args[0])
+            return []
+        except kafka.OffsetOutOfRangeError as error:
+            for partition, position in error.args[0].items():
+                await self._skip_missing(consumer, partition, position)
+            return []
         except _FAILED as error:
             raise explained(error, self._where) from error
         for place, records in found.items():
-            self._handed_over[place.topic, place.partition] = records[-1].offset + 1
+            self._handed_over[_place_of(place)] = records[-1].offset + 1
         return [record for records in found.values() for record in records]
 
     async def commit(self) -> None:
@@ -132,21 +148,77 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has n
                 except _FAILED as error:
                     raise explained(error, self._where) from error
 
+    async def go_back(self, firsts: Mapping[Place, int]) -> None:
+        """Get the elements from these positions on again, if their partitions are still here."""
+        consumer = self._consumer
+        if consumer is None:
+            return
+        mine = consumer.assignment()
+        for place, position in firsts.items():
+            if _topic_partition(place) in mine:
+                consumer.seek(_topic_partition(place), position)
+                self._handed_over[place] = position
+
     async def check(self) -> None:
         """Raise LogError if the brokers have not answered within `timeout`."""
         for topic in self._topics:
             await topic.ends(range(topic.partitions))
 
+    async def look(self) -> None:
+        """Raise LogDamaged if a topic was made anew. What was taken is not committed then."""
+        for topic in self._topics:
+            with suppress(kafka.KafkaError, OSError):
+                async with asyncio.timeout(LONGEST_LOOK):
+                    await topic.check_id()
+
+    def _check_damage(self) -> None:
+        for topic in self._topics:
+            topic.check_damage()
+
+    async def _begin(self, consumer: AIOKafkaConsumer, partition: TopicPartition) -> None:
+        """Let a group that has no position in a partition begin at `start`."""
+        place = _place_of(partition)
+        if place not in self._handed_over:
+            ends = await self._ends(partition)
+            at = ends.earliest if self._start == "earliest" else ends.latest
+            # The other caller of this method may have done it meanwhile.
+            self._handed_over.setdefault(place, at)
+        with suppress(kafka.IllegalStateError):  # it went to another member
+            consumer.seek(partition, self._handed_over[place])
+
+    async def _skip_missing(
+        self, consumer: AIOKafkaConsumer, partition: TopicPartition, position: int
+    ) -> None:
+        """Go on at the oldest element, if the broker has dropped the one at `position`."""
+        ends = await self._ends(partition)
+        if position > ends.latest:
+            raise LogDamaged(
+                f"{self._where}: its position in partition {partition.partition} of topic "
+                f"{partition.topic!r} is {position:,}, and the partition ends at {ends.latest:,}: "
+                "the topic was made anew, or its brokers have lost elements. Set the position of "
+                "the group, as with kafka-consumer-groups.sh --reset-offsets --to-earliest"
+            )
+        with suppress(kafka.IllegalStateError):  # it went to another member
+            if await consumer.position(partition) < ends.earliest:
+                consumer.seek(partition, ends.earliest)
+                self._handed_over[_place_of(partition)] = ends.earliest
+                self.missing += ends.earliest - position
+
+    async def _ends(self, partition: TopicPartition) -> Ends:
+        topic = self._topics[self._names.index(partition.topic)]
+        return (await topic.ends([partition.partition]))[partition.partition]
+
     async def _commit(self, consumer: AIOKafkaConsumer) -> None:
+        self._check_damage()
         mine = consumer.assignment()
         wanted = {
-            TopicPartition(*place): position
+            _topic_partition(place): position
             for place, position in list(self.taken.items())
-            if TopicPartition(*place) in mine and self._committed.get(place, -1) < position
+            if _topic_partition(place) in mine and self._committed.get(place, -1) < position
         }
         if wanted:
             await consumer.commit(wanted)
-            self._committed.update((tuple(place), each) for place, each in wanted.items())
+            self._committed.update((_place_of(place), each) for place, each in wanted.items())
 
     # --- a new division of the partitions
 
@@ -154,13 +226,13 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has n
         """Commit what was taken, as long as the partitions are those of this member."""
         consumer = self._consumer
         if consumer is not None and revoked:
-            with suppress(*_FAILED):
+            with suppress(*_NOT_NOW):
                 await self._commit(consumer)
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
         """Go on where this member was, in the partitions that it had before."""
         self.divisions += 1
-        now = frozenset((place.topic, place.partition) for place in assigned)
+        now = frozenset(map(_place_of, assigned))
         lost = self._had - now
         for place in lost:
             for known in (self._handed_over, self._committed, self.taken):
@@ -175,16 +247,23 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has n
         consumer = self._consumer
         if consumer is None:
             return
-        with suppress(*_FAILED):
-            committed = await consumer.committed(TopicPartition(*place)) or 0
+        with suppress(*_NOT_NOW):
+            committed = await consumer.committed(_topic_partition(place))
             position = self._handed_over.get(place)
+            if committed is None and position is None:
+                await self._begin(consumer, _topic_partition(place))
+                return
+            committed = committed or 0
             # Another member may have had it in between, and has gone further.
             if position is not None and committed <= self._committed.get(place, 0):
-                consumer.seek(TopicPartition(*place), position)
+                consumer.seek(_topic_partition(place), position)
             else:
                 self._committed[place] = committed
 
 
-def merged(taken: Mapping[Place, int], place: Place, position: int) -> int:
-    """Return the further one of two positions of a partition."""
-    return max(taken.get(place, 0), position)
+def _place_of(partition: TopicPartition) -> Place:
+    return partition.topic, str(partition.partition)
+
+
+def _topic_partition(place: Place) -> TopicPartition:
+    return TopicPartition(place[0], int(place[1]))

@@ -6,13 +6,17 @@ Rules of this file:
 * aiokafka does not document these requests, and has a consumer and a producer in their place. Its
   consumer has one position for each partition, and a log has one for each of its readers. Its
   producer tries an append again without an end, and does not say why it fails.
-* Kafka answers the requests of a connection one after the other. So what waits at the broker has a
-  connection of its own: `group`.
+* Kafka answers the requests of a connection one after the other. So a request that waits at the
+  broker has another connection: `group`.
 * A request that failed for a time is sent again until `timeout` has passed. Each request can be
   repeated: a batch has a number (`Producer`).
+* A topic that was deleted and made anew has other elements at the same positions. Before a request
+  is sent again the id of the topic is compared. Once it has changed no request is sent any more.
 """
 
 import asyncio
+import errno
+import ssl
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
@@ -23,15 +27,18 @@ from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import collect_hosts, create_conn
 from aiokafka.protocol.admin import DescribeConfigsRequest
-from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import InitProducerIdRequest
 
+from penstock.api import LogDamaged
 from penstock.logs import Ends
 from penstock_kafka._access import KafkaAccess
 from penstock_kafka._decode import Aborted
-from penstock_kafka._errors import explained, is_temporary
+from penstock_kafka._errors import HungUpError, explained, is_temporary
+from penstock_kafka._identity import NO_ID, IdentityRequest, identity_of, partitions_in
+from penstock_kafka._receive import LargeFetch, receive_into_one_buffer
 
 T = TypeVar("T")
 
@@ -53,6 +60,9 @@ SETTINGS: Final = ("max.message.bytes", "retention.bytes", "retention.ms", "clea
 COMMITTED: Final = 1
 """Isolation: elements of transactions that are open or aborted are not sent."""
 
+READING: Final = "read"
+"""The connections whose answers are large."""
+
 EARLIEST: Final = -2
 LATEST: Final = -1
 
@@ -63,9 +73,9 @@ _FAILED: Final = (kafka.KafkaError, OSError)
 
 
 class Answer(NamedTuple):
-    """What a broker sent for a fetch. `ends` are those of the partition."""
+    """The answer of a broker to a fetch. `ends` are those of the partition."""
 
-    data: bytes
+    data: bytes | memoryview
     aborted: Aborted
     ends: Ends
 
@@ -90,6 +100,10 @@ class Topic:
         self._producer_turn = asyncio.Lock()
         self.producers: int = 0
         """How many ids of a producer there were. Batches are numbered anew for each."""
+        self.damage: str = ""
+        """Why the topic has other elements than the ones that were read and appended."""
+        self._id = NO_ID
+        self._is_missing = False
 
     async def open(self) -> int:
         """Connect, and return the number of partitions. Raises LogError and UsageError."""
@@ -109,29 +123,43 @@ class Topic:
                 if self.name in known.unauthorized_topics:
                     raise kafka.TopicAuthorizationFailedError(self.name)
                 if not count:
+                    # Of all topics a broker leaves out those that it does not show.
+                    await self._find_id()
                     raise kafka.UnknownTopicOrPartitionError(self.name)
                 await client.set_topics([self.name])
                 await self._look_at_settings()
+                self._id = await self._find_id()
         except _FAILED as error:
             reason = await self._reason() or error
             raise explained(reason, self.where, self.timeout) from error
         return count
 
     async def _reason(self) -> Exception | None:
-        """Return why a broker does not take this user. The client logs it, and raises that no
+        """Return why there is no connection to a broker. The client logs it, and raises that no
         broker answers.
         """
+        reason: Exception | None = None
         for host, port, _ in collect_hosts(list(self._brokers)):
             try:
                 async with asyncio.timeout(min(self.timeout, LONGEST_LOOK)):
-                    await (await create_conn(host, port, **self._access.options())).close()
+                    connection = await create_conn(host, port, **self._access.options())
+                    try:
+                        await connection.send(MetadataRequest([]))
+                    finally:
+                        await connection.close()
+            except (kafka.KafkaConnectionError, ConnectionResetError, EOFError) as error:
+                reason = HungUpError(*error.args)
             except kafka.KafkaError as error:
-                reason: Exception = error
-                if not is_temporary(reason):
-                    return reason
-            except OSError:
-                continue
-        return None
+                refusal: Exception = error
+                if not is_temporary(refusal):
+                    return refusal
+            except ssl.SSLError as error:
+                return error
+            except OSError as error:
+                # asyncio joins the errors of all addresses of a name into one text.
+                is_refused = f"[Errno {errno.ECONNREFUSED}]" in str(error)
+                reason = ConnectionRefusedError(*error.args) if is_refused else reason or error
+        return None if isinstance(reason, TimeoutError) else reason
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -141,7 +169,7 @@ class Topic:
 
     @property
     def partitions(self) -> int:
-        """The number of partitions, as it is known now."""
+        """The number of partitions that is known now."""
         return len(self._connected().cluster.partitions_for_topic(self.name) or ())
 
     # --- reading
@@ -170,7 +198,7 @@ class Topic:
 
     async def _fetch(self, partition: int, position: int, max_bytes: int, wait: int) -> Answer:
         found = await self.fetch_at(
-            self.leader(partition), {partition: position}, max_bytes, wait=wait, group="read"
+            self.leader(partition), {partition: position}, max_bytes, wait=wait, group=READING
         )
         return found[partition]
 
@@ -179,7 +207,7 @@ class Topic:
     ) -> dict[int, Answer]:
         """Return what one broker has of some partitions. Raises the errors of aiokafka."""
         wanted = [(each, position, max_bytes) for each, position in positions.items()]
-        request = FetchRequest(wait, 1, max_bytes, COMMITTED, [(self.name, wanted)])
+        request = LargeFetch(wait, 1, max_bytes, COMMITTED, [(self.name, wanted)])
         response = await self._send(node, request, group)
         found = {}
         for partition, code, _, stable, *rest in response.topics[0][1]:
@@ -193,6 +221,8 @@ class Topic:
     def leader(self, partition: int) -> int:
         """Return the broker that has a partition. Raises LeaderNotAvailableError of aiokafka."""
         client = self._connected()
+        if self._is_missing:
+            raise kafka.UnknownTopicOrPartitionError(self.name)
         node = client.cluster.leader_for_partition(TopicPartition(self.name, partition))
         if node in _NO_LEADER:
             client.force_metadata_update()
@@ -206,7 +236,7 @@ class Topic:
         found: dict[int, int] = {}
         for node, wanted in by_leader.items():
             request = OffsetRequest(-1, COMMITTED, [(self.name, wanted)])
-            response = await self._send(node, request, "read")
+            response = await self._send(node, request, READING)
             for partition, code, _, offset in response.topics[0][1]:
                 _raise_for(code)
                 found[partition] = offset
@@ -247,7 +277,7 @@ class Topic:
         node = self._connected().get_random_node()
         if node is None:
             raise kafka.KafkaConnectionError("no broker is known")
-        response = await self._send(node, InitProducerIdRequest(None, 0), "read")
+        response = await self._send(node, InitProducerIdRequest(None, 0), READING)
         _raise_for(response.error_code)
         return response.producer_id, response.producer_epoch
 
@@ -268,8 +298,63 @@ class Topic:
             except _FAILED as error:
                 if not is_temporary(error) or clock() + PAUSE >= deadline:
                     raise explained(error, self.where, self.timeout) from error
+            await self.pause(deadline)
+
+    # --- a topic that was made anew
+
+    async def pause(self, deadline: float | None = None) -> None:
+        """Wait before a request that failed is sent again. Raises LogDamaged if the topic was made
+        anew: the request would go to the new one.
+        """
+        self.look_again()
+        await asyncio.sleep(PAUSE)
+        with suppress(*_FAILED):
+            async with asyncio.timeout_at(deadline):
+                await self.check_id()
+
+    async def check_id(self) -> None:
+        """Raise LogDamaged if the topic was made anew. Raises the errors of aiokafka."""
+        found = await self._find_id()
+        self._is_missing = found == NO_ID != self._id
+        if NO_ID not in (found, self._id) and found != self._id:
+            raise self.note_damage("it was deleted, and made anew")
+        self.check_damage()
+
+    def note_damage(self, reason: str) -> LogDamaged:
+        """Send no request any more. Return the error for it."""
+        self.damage = (
+            f"{self.where}: {reason}. Its elements are others than before. Open it again to go on "
+            "with what it has now"
+        )
+        return LogDamaged(self.damage)
+
+    def check_damage(self) -> None:
+        """Raise LogDamaged if the topic was made anew, or has lost elements."""
+        if self.damage:
+            raise LogDamaged(self.damage)
+
+    async def _find_id(self) -> tuple[int, int]:
+        """Return the id of the topic, or `NO_ID` of a broker before Kafka 2.8."""
+        client = self._connected()
+        node = client.get_random_node()
+        if node is None:
+            raise kafka.KafkaConnectionError("no broker is known")
+        try:
+            response = await client.send(node, IdentityRequest(self.name))
+        except kafka.IncompatibleBrokerVersion:
+            return NO_ID
+        except RuntimeError as error:
+            # So aiokafka says that the broker does not know the request. All of its errors are
+            # RuntimeErrors.
+            if isinstance(error, kafka.KafkaError):
+                raise
+            return NO_ID
+        if response.topics[0][0] == kafka.TopicAuthorizationFailedError.errno:
+            raise kafka.TopicAuthorizationFailedError(self.name)
+        if self._id != NO_ID and partitions_in(response) != self.partitions:
+            # Keys have other partitions now, and a log refuses them when it knows.
             self.look_again()
-            await asyncio.sleep(PAUSE)
+        return identity_of(response)
 
     def look_again(self) -> None:
         """Look up the leaders of the partitions."""
@@ -277,7 +362,11 @@ class Topic:
             self._client.force_metadata_update()
 
     async def _send(self, node: int, request: Any, group: str) -> Any:
-        return await self._connected().send(node, request, group=group)
+        client = self._connected()
+        self.check_damage()
+        if group == READING and await client.ready(node, group=group):
+            receive_into_one_buffer(client._conns[node, group])  # noqa: SLF001  # no hook for it
+        return await client.send(node, request, group=group)
 
     def _connected(self) -> AIOKafkaClient:
         if self._client is None:

@@ -7,7 +7,8 @@ Rules of this file:
   bring the elements that it has just sent.
 * A broker that does not answer for `timeout` seconds is told as lost, and asked again.
 * A topic that ends earlier than before has lost elements that it had acknowledged, or is another
-  one of the same name. That is told as lost until the log is opened again.
+  one of the same name. The id of a topic tells the latter, and is looked at every second. Both are
+  told as lost until the log is opened again.
 """
 
 import asyncio
@@ -18,10 +19,10 @@ from typing import Final
 import attrs
 from aiokafka import errors as kafka
 
-from penstock.api import PenstockError
+from penstock.api import LogDamaged, PenstockError
 from penstock.logs import Ends
 from penstock_kafka._errors import explained
-from penstock_kafka._topic import PAUSE, Answer, Topic
+from penstock_kafka._topic import LONGEST_LOOK, PAUSE, Answer, Topic
 
 WAIT: Final = 500
 """Milliseconds that a broker waits for new elements before it answers."""
@@ -43,13 +44,13 @@ class Telling:
     """Whom a `Watch` tells what it learns."""
 
     moved: Callable[[Mapping[int, Ends]], None]
-    lost: Callable[[str], None]
+    lost: Callable[[str | LogDamaged], None]
     fetched: Callable[[int, int, Answer], None]
-    """A partition, the position that was asked for, and what came."""
+    """A partition, the position that was asked for, and the answer."""
 
 
 class Watch:
-    """The ends of all partitions, as they are known."""
+    """The known ends of all partitions."""
 
     def __init__(self, topic: Topic, ends: Mapping[int, Ends], tell: Telling) -> None:
         self._topic = topic
@@ -58,7 +59,6 @@ class Watch:
         self._nodes: dict[int, asyncio.Task[None]] = {}
         self._appended = float("-inf")
         self._is_lost = False
-        self._has_gone_back = False
 
     def start(self) -> None:
         """Start the tasks. In the loop."""
@@ -72,12 +72,24 @@ class Watch:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
+        while await self._is_same():
             for node in {self._leader(each) for each in self._ends} - {None}:
                 task = self._nodes.get(node or 0)
                 if task is None or task.done():
                     self._nodes[node or 0] = loop.create_task(self._follow(node or 0))
             await asyncio.sleep(1)
+
+    async def _is_same(self) -> bool:
+        """Return whether the topic is the one that was opened."""
+        try:
+            with suppress(kafka.KafkaError, OSError):
+                # A broker that does not answer must not hold up this task.
+                async with asyncio.timeout(LONGEST_LOOK):
+                    await self._topic.check_id()
+        except LogDamaged as error:
+            self._tell.lost(error)
+            return False
+        return True
 
     def _leader(self, partition: int) -> int | None:
         with suppress(kafka.KafkaError):
@@ -93,12 +105,20 @@ class Watch:
                 async with asyncio.timeout(self._topic.timeout):
                     await self._look(node, mine)
                 last = clock()
+            except LogDamaged as error:
+                self._tell.lost(error)
+                return
             except _FAILED as error:
                 if clock() - last >= self._topic.timeout:
-                    self._lose(str(explained(error, self._topic.where, self._topic.timeout)))
+                    self._is_lost = True
+                    reason = explained(error, self._topic.where, self._topic.timeout)
+                    self._tell.lost(str(reason))
                 self._topic.look_again()
+                # The id first: the next look may be at the topic that was made anew.
+                if not await self._is_same():
+                    return
                 await asyncio.sleep(PAUSE)
-        # Its successor is found by `_run`. Until then nobody else would say that it is missing.
+        # `_run` finds its successor. Until then no other task would say that it is missing.
 
     async def _look(self, node: int, mine: list[int]) -> None:
         if asyncio.get_running_loop().time() - self._appended < LOOKS:
@@ -126,24 +146,17 @@ class Watch:
         for partition, ends in found.items():
             known = self._ends[partition]
             if ends.latest < known.latest and not self._appended_meanwhile():
-                self._has_gone_back = True
-                self._lose(
-                    f"{self._topic.where}: partition {partition} ends at {ends.latest:,}, and has "
-                    f"ended at {known.latest:,}: the topic was made anew, or its brokers have lost "
-                    "elements. Open the log again to go on with what it has now"
+                raise self._topic.note_damage(
+                    f"partition {partition} ends at {ends.latest:,}, and has ended at "
+                    f"{known.latest:,}: the topic was made anew, or its brokers have lost elements"
                 )
-                return
             after = Ends(max(ends.earliest, known.earliest), max(ends.latest, known.latest))
             if after != known:
                 self._ends[partition] = moved[partition] = after
-        if (moved or self._is_lost) and not self._has_gone_back:
+        if moved or self._is_lost:
             self._is_lost = False
             self._tell.moved(moved)
 
     def _appended_meanwhile(self) -> bool:
-        # What was asked before an append may be answered after it.
+        # A request that was sent before an append may be answered after it.
         return asyncio.get_running_loop().time() - self._appended < 1
-
-    def _lose(self, reason: str) -> None:
-        self._is_lost = True
-        self._tell.lost(reason)

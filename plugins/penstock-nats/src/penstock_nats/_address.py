@@ -1,4 +1,4 @@
-"""Where a server of NATS is reached, from a URL.
+"""Where the servers of NATS are reached, from a URL.
 
 Rules of this file:
 
@@ -10,7 +10,6 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import attrs
-import trio
 
 from penstock.api import UsageError, shown
 
@@ -19,30 +18,32 @@ DEFAULT_PORT: Final = 4222
 
 @attrs.frozen
 class Address:
-    """A server, and how to log in."""
+    """A server, or the servers of a cluster, and how to log in."""
 
-    host: str
-    port: int
+    servers: tuple[tuple[str, int], ...]
+    """The host and the port of each."""
     login: dict[str, Any] = attrs.field(repr=False)
     tls: ssl.SSLContext | None = attrs.field(repr=False)
 
     def __str__(self) -> str:
-        return f"{'tls' if self.tls else 'nats'}://{self.host}:{self.port}"
-
-    async def connect(self) -> trio.abc.Stream:
-        """Connect. Raises OSError."""
-        return await trio.open_tcp_stream(self.host, self.port)
+        places = ",".join(f"{host}:{port}" for host, port in self.servers)
+        return f"{'tls' if self.tls else 'nats'}://{places}"
 
 
 def parse_address(url: str, tls: ssl.SSLContext | None = None) -> Address:
-    """Return the address in ``nats://[user:password@|token@]host[:port]``. Raises UsageError."""
+    """Return the address in ``nats://[user:password@|token@]host[:port][,host[:port]...]``. Raises
+    UsageError.
+    """
     try:
         parts = urlsplit(url)
-        port = parts.port
+        login_text, _, places = parts.netloc.rpartition("@")
+        each = [urlsplit(f"//{place}") for place in places.split(",")]
+        servers = tuple((one.hostname or "", one.port or DEFAULT_PORT) for one in each)
+        parts = parts._replace(netloc=f"{login_text}@") if login_text else parts
     except (ValueError, AttributeError):
         raise _no_address(url) from None
     wrong = parts.path.strip("/") or parts.query or parts.fragment
-    if parts.scheme not in ("nats", "tls") or not parts.hostname or wrong:
+    if parts.scheme not in ("nats", "tls") or not all(host for host, _ in servers) or wrong:
         raise _no_address(url)
     login: dict[str, Any] = {}
     if parts.password is not None:
@@ -52,13 +53,13 @@ def parse_address(url: str, tls: ssl.SSLContext | None = None) -> Address:
     context = tls
     if context is None and parts.scheme == "tls":
         context = ssl.create_default_context()
-    return Address(parts.hostname, DEFAULT_PORT if port is None else port, login, context)
+    return Address(servers, login, context)
 
 
 def _no_address(url: object) -> UsageError:
     # Not the URL itself: it may have a password.
     kind = f"{url.partition('://')[0]}://…" if isinstance(url, str) and "://" in url else shown(url)
     return UsageError(
-        f"{kind} is no URL of NATS: give nats://host:port, or tls://… with TLS; user:password@ or "
-        "token@ goes before the host"
+        f"{kind} is no URL of NATS: give nats://host:port, or tls://… with TLS; the servers of a "
+        "cluster are host:port,host:port; user:password@ or token@ goes before the first host"
     )

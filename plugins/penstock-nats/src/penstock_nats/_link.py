@@ -4,6 +4,8 @@ Rules of this file:
 
 * One task writes, one reads. A reply finds its request by the last part of its subject; that of a
   task which was cancelled is dropped.
+* Messages that a consumer of JetStream sends have the subject of their stream. So a pull has a
+  subscription of its own, which finds it.
 * What waits to be written is bounded by the callers: a log has a bound for the elements under way,
   and a reader has one read.
 * nats-py needs asyncio. The protocol is lines of text and a few JSON objects.
@@ -21,30 +23,43 @@ import trio
 
 from penstock.api import ConnectionLost, UsageError
 
+INBOX: Final = b"1"
+"""The number of the subscription for replies."""
+
 READ_BYTES: Final = 1 << 18
 
 MOST_LINE: Final = 1 << 20
 """Bytes of a line without its end: the INFO of a large cluster has some kilobytes."""
 
+MOST_BYTES: Final = 64 << 20
+"""Bytes of a message: the most that a server can have as its `max_payload`, headers included."""
+
 
 class Message(NamedTuple):
-    """A reply: its head, with its status and header lines, and its content."""
+    """A reply: its head, with its status and header lines, its content, and the subject for an
+    answer to it.
+    """
 
     head: bytes
     content: bytes
+    answer_to: bytes = b""
 
     @property
     def status(self) -> str:
         """The status of the server, as in "404"; empty for a message of a stream."""
-        return self.head[9:12].decode() if self.head[8:9] == b" " else ""
+        return self.head[9:12].decode(errors="replace") if self.head[8:9] == b" " else ""
 
     def header(self, name: bytes) -> bytes:
         """Return the value of a header; empty if it has none."""
         start = self.head.find(b"\r\n" + name + b":")
         if start < 0:
             return b""
-        start += len(name) + 3
-        return self.head[start : self.head.index(b"\r\n", start)].strip()
+        return self.head[start + len(name) + 3 :].partition(b"\r\n")[0].strip()
+
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        """Return the names and values of all headers, in their order."""
+        lines = (line.partition(b":") for line in self.head.split(b"\r\n")[1:] if line)
+        return tuple((name.decode(errors="replace"), text.strip()) for name, _, text in lines)
 
 
 class Replies:
@@ -68,6 +83,11 @@ class Replies:
         """Let the task that waits learn that the connection has ended."""
         self.is_lost = True
         self._has_more.set()
+
+    @property
+    def has_come(self) -> bool:
+        """True if `take` does not wait."""
+        return self._has_more.is_set()
 
     async def take(self) -> list[Message]:
         """Return the replies that have come, one at least. Raises ConnectionLost."""
@@ -98,6 +118,8 @@ class Link:
         self._buffer = bytearray()
         self.info: dict[str, Any] = {}
         """What the server says of itself."""
+        self.is_in_cluster: bool = False
+        """Whether the server is one of a cluster."""
         self.reason: str = ""
         """What the server said before it closed the connection."""
 
@@ -114,12 +136,19 @@ class Link:
         self, options: Mapping[str, Any], tls: ssl.SSLContext | None, host: str
     ) -> None:
         line = await self._line()
-        if not line.startswith(b"INFO "):
+        self.info = _info_in(line)
+        self.is_in_cluster = bool(self.info.get("cluster"))
+        if not self.info:
             raise ConnectionLost(
                 f"{self._place} begins with {line[:40]!r}, which NATS does not: give the address "
                 "of a server of NATS"
             )
-        self.info = json.loads(line[5:])
+        offers_tls = self.info.get("tls_required") or self.info.get("tls_available")
+        if tls is not None and not offers_tls:
+            raise ConnectionLost(
+                f"{self._place} offers no TLS, so it was sent nothing: give nats:// in place of "
+                "tls://, or give the server a certificate"
+            )
         if tls is not None or self.info.get("tls_required"):
             context = tls or ssl.create_default_context()
             secured = trio.SSLStream(self._stream, context, server_hostname=host)
@@ -189,6 +218,40 @@ class Link:
         """Drop replies that come later."""
         self._requests.pop(key, None)
 
+    def open_next(self, subject: str) -> tuple[bytes, Replies]:
+        """Return the key, for `close_request`, and the place of the next message of a subject. The
+        server sends that one only: what is not waited for is not pushed. A server that denies the
+        subject sends none.
+        """
+        if self._is_lost:
+            raise ConnectionLost(self._text())
+        # With a letter: the keys of requests are numbers.
+        key = b"n%d" % next(self._numbers)
+        replies = self._requests[key] = Replies(subject)
+        self._out.append(f"SUB {subject} {key.decode()}\r\nUNSUB {key.decode()} 1\r\n".encode())
+        self._has_work.set()
+        return key, replies
+
+    def open_pull(self, subject: str) -> tuple[str, bytes, Replies]:
+        """Return the same as `open_request`, for replies that keep the subject of their stream.
+        Close it with `close_pull`. Raises ConnectionLost.
+        """
+        if self._is_lost:
+            raise ConnectionLost(self._text())
+        number = next(self._numbers)
+        key = b"p%d" % number
+        inbox = f"{self._inbox}.pull.{number}"
+        replies = self._requests[key] = Replies(subject)
+        self._out.append(f"SUB {inbox} {key.decode()}\r\n".encode())
+        self._has_work.set()
+        return inbox, key, replies
+
+    def close_pull(self, key: bytes) -> None:
+        """Let the server drop replies that come later."""
+        if self._requests.pop(key, None) is not None and not self._is_lost:
+            self._out.append(f"UNSUB {key.decode()}\r\n".encode())
+            self._has_work.set()
+
     async def request(self, subject: str, content: bytes = b"", head: bytes = b"") -> Message:
         """Return the one reply to a message. Raises ConnectionLost."""
         inbox, key, replies = self.open_request(subject)
@@ -246,14 +309,20 @@ class Link:
         data, at = bytes(self._buffer), 0
         while (end := data.find(b"\r\n", at)) >= 0:
             if data.startswith((b"HMSG", b"MSG"), at):
-                # The subject of a reply may stand before the sizes.
+                # The subject, the subscription, perhaps the subject of an answer, the sizes.
                 words = data[at:end].split()
                 size, start = int(words[-1]), end + 2
-                head = int(words[-2]) if words[0] == b"HMSG" else 0
+                sizes = 2 if words[0] == b"HMSG" else 1
+                head = int(words[-2]) if sizes == 2 else 0
+                if len(words) < 3 + sizes or not 0 <= head <= size <= MOST_BYTES:
+                    raise ValueError(f"a message of {size} bytes with a head of {head}")
                 if len(data) < start + size + 2:
                     break
-                key = words[1].rpartition(b".")[2]
-                yield key, Message(data[start : start + head], data[start + head : start + size])
+                is_reply = words[2] == INBOX
+                key = words[1].rpartition(b".")[2] if is_reply else words[2]
+                answer_to = words[3] if len(words) > 3 + sizes else b""
+                body = data[start + head : start + size]
+                yield key, Message(data[start : start + head], body, answer_to)
                 at = start + size + 2
                 continue
             line, at = data[at:end], end + 2
@@ -262,6 +331,8 @@ class Link:
                 self._has_work.set()
             elif line.startswith(b"-ERR"):
                 self._take_error(line[5:].decode(errors="replace").strip("'"))
+        if end < 0 and len(data) - at > MOST_LINE:
+            raise ValueError("a line without an end")
         del self._buffer[:at]
 
     def _take_error(self, text: str) -> None:
@@ -274,3 +345,14 @@ class Link:
         for replies in self._requests.values():
             if replies.subject == denied[1]:
                 replies.add(Message(b"", json.dumps(error).encode()))
+
+
+def _info_in(line: bytes) -> dict[str, Any]:
+    """Return what a server says of itself in its first line; nothing if it is no server of NATS."""
+    if not line.startswith(b"INFO "):
+        return {}
+    try:
+        info = json.loads(line[5:])
+    except (ValueError, RecursionError):
+        return {}
+    return info if isinstance(info, dict) and isinstance(info.get("max_payload"), int) else {}

@@ -53,7 +53,7 @@ class JetStreamLog(BrokerLog):
         self._address: Address = parse_address(url, tls)
         names = tuple(partitions)
         for each in (name, *names):
-            _check_name(each)
+            check_name(each)
         self._log_name = name
         self._read_only = read_only
         if read_only == (retention is not None):
@@ -68,7 +68,7 @@ class JetStreamLog(BrokerLog):
             name,
             retention=retention,
             replicas=replicas,
-            timeout=_check_seconds(timeout),
+            timeout=check_seconds(timeout),
         )
         super().__init__(broker, partitions=names, retention=retention, refuses=["transactions"])
 
@@ -89,7 +89,8 @@ class JetStreamLog(BrokerLog):
         return f"<JetStreamLog {self.name!r} at {self._address}: {len(self._names)} partitions>"
 
 
-def _check_name(name: object) -> None:
+def check_name(name: object) -> None:
+    """Raise UsageError for what cannot be the name of a log or a partition."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"{shown(name)} cannot be the name of a log or partition on JetStream: give a text of "
@@ -97,7 +98,8 @@ def _check_name(name: object) -> None:
         )
 
 
-def _check_seconds(timeout: object) -> float:
+def check_seconds(timeout: object) -> float:
+    """Return a timeout. Raises UsageError."""
     # `not > 0`, because `<= 0` is false for a NaN. True would be a second.
     if type(timeout) not in (int, float) or not 0 < timeout < WINDOW / 2:  # type: ignore[operator]  # a number
         raise UsageError(

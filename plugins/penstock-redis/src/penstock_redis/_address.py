@@ -61,9 +61,16 @@ def parse_address(url: str, tls: ssl.SSLContext | None = None) -> Address:
     """
     try:
         parts = urlsplit(url)
-        port = parts.port
     except (ValueError, AttributeError):
         raise _no_address(url) from None
+    try:
+        port = parts.port
+    except ValueError:
+        # Not the port itself: in a URL without a host it is a password.
+        raise UsageError(
+            "the port of the URL of Redis is no number from 0 to 65,535: give "
+            f"redis://host:port/database, as in redis://127.0.0.1:{DEFAULT_PORT}/0"
+        ) from None
     if parts.scheme not in SCHEMES or parts.query or parts.fragment:
         raise _no_address(url)
     if tls is not None and parts.scheme != "rediss":

@@ -7,7 +7,6 @@ Rules of this file:
   done already.
 """
 
-import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +29,15 @@ from penstock_redis._scripts import (
     TIMES,
     Script,
 )
+from penstock_redis._server import (
+    check_version,
+    connected,
+    evaluate,
+    explained,
+    fields,
+    foreign,
+    gone,
+)
 
 Durability: TypeAlias = Literal["always", "everysec", "memory", "unchecked"]
 """What an element that was appended survives. See `RedisLog`."""
@@ -37,8 +45,7 @@ Durability: TypeAlias = Literal["always", "everysec", "memory", "unchecked"]
 FORMAT: Final = "1"
 """Of the keys of a log."""
 
-OLDEST: Final = (6, 2)
-"""The first release with `XTRIM MINID` and ranges without their first entry."""
+NOT_KNOWN: Final = "whether it was appended is not known"
 
 MOST_TRANSACTIONS: Final = 65_536
 
@@ -203,11 +210,12 @@ class RedisBroker(Broker):
             *("XRANGE", self._stream(partition), f"({place.time}-{position - 1}", "+"),
             *("COUNT", str(count)),
         )
-        if not entries or _position_of(entries[0]) != position:
+        if not entries or _position_of(entries[0]) > position:
             return ()
+        for at, (name, words) in enumerate(entries, position):
+            if words[0] != b"e" or not name.endswith(b"-%d" % at):
+                raise self._foreign(partition, name)
         last = entries[-1]
-        if _position_of(last) != position + len(entries) - 1:
-            raise self._gone(f"a stream of {self._name!r} has an entry of another program")
         elements = [entry[1][1] for entry in entries]
         self._note_place(partition, position, elements, int(last[0].partition(b"-")[0]))
         return elements
@@ -227,6 +235,8 @@ class RedisBroker(Broker):
         found = await self._command(
             "XRANGE", self._stream(partition), str(wanted), "+", "COUNT", "1"
         )
+        if found and found[0][1][0] != b"e":
+            raise self._foreign(partition, found[0][0])
         return _position_of(found[0]) if found else None
 
     async def times(self, partition: str, start: int, stop: int) -> list[Written]:
@@ -258,24 +268,36 @@ class RedisBroker(Broker):
         slot, number = self._free.pop() if self._free else (self._slots, 1)
         self._slots = max(self._slots, slot + 1)
         keys = [*before, self._key(f".w.{self._writer}"), *after]
+        unanswered = 0
+
+        async def ask(link: Link) -> Any:
+            nonlocal unanswered
+            unanswered += 1
+            try:
+                # The epoch is that of the connection that it is sent on.
+                return await evaluate(link, script, keys, [self._epoch, slot, number, *words])
+            except Refused:
+                unanswered -= 1
+                raise
+
         try:
-            # The epoch is that of the connection that it is sent on.
-            return await self._call_link(
-                lambda link: _evaluate(link, script, keys, [self._epoch, slot, number, *words]),
-                "whether it was appended is not known",
-            )
+            return await self._connection.call(ask, doubt=NOT_KNOWN)
+        except Refused as error:
+            known = "Nothing was appended"
+            outcome = f"{NOT_KNOWN[0].upper()}{NOT_KNOWN[1:]}" if unanswered else known
+            raise self._explain(error, outcome) from None
         finally:
             self._free.append((slot, number + 1))
 
     async def _call(self, script: Script, keys: Sequence[str], words: Sequence[Word]) -> Any:
-        return await self._call_link(lambda link: _evaluate(link, script, keys, words))
+        return await self._call_link(lambda link: evaluate(link, script, keys, words))
 
     async def _command(self, *words: str) -> Any:
         return await self._call_link(lambda link: link.call(*words))
 
-    async def _call_link(self, ask: Callable[[Link], Awaitable[Any]], doubt: str = "") -> Any:
+    async def _call_link(self, ask: Callable[[Link], Awaitable[Any]]) -> Any:
         try:
-            return await self._connection.call(ask, doubt=doubt)
+            return await self._connection.call(ask)
         except Refused as error:
             raise self._explain(error) from None
 
@@ -283,16 +305,7 @@ class RedisBroker(Broker):
 
     async def _connect(self) -> Link:
         """Return a new connection, logged in."""
-        address = self._address
-        link = Link(await address.connect(), str(address))
-        await self._nursery.start(link.run)
-        with self._closing(link):
-            if address.password:
-                user = [address.username] if address.username else []
-                await link.call("AUTH", *user, address.password)
-            if address.database:
-                await link.call("SELECT", address.database)
-        return link
+        return await connected(self._address, self._nursery)
 
     @contextmanager
     def _closing(self, link: Link) -> Iterator[None]:
@@ -318,7 +331,7 @@ class RedisBroker(Broker):
             self._check_has_all(meta)
             if not self._read_only:
                 writer = self._key(f".w.{self._writer}")
-                self._epoch = await _evaluate(link, CONNECT, [writer], [])
+                self._epoch = await evaluate(link, CONNECT, [writer], [])
             self._partitions = tuple(sorted(each[2:] for each in meta if each.startswith("n:")))
             self._found = self._ends(meta)
             self._note_largest(meta)
@@ -369,7 +382,7 @@ class RedisBroker(Broker):
             with trio.fail_after(self._timeout):
                 meta = await self._meta(link)
                 if any(f"n:{name}" not in meta for name in self._partitions):
-                    self._news.lost(str(self._gone(f"{self._key('.meta')} was deleted")))
+                    self._news.lost(self._gone(f"{self._key('.meta')} was deleted"))
                 elif self._connection.current is not None:
                     # Without one for calls it is not known whether the server has lost elements.
                     self._note_largest(meta)
@@ -378,31 +391,40 @@ class RedisBroker(Broker):
             looked_at = trio.current_time()
             last = [_last_id(meta, name) for name in self._partitions]
             with trio.fail_after(WAIT / 1_000 + self._timeout):
-                await link.call(*("XREAD", "COUNT", 1, "BLOCK", WAIT, "STREAMS"), *streams, *last)
+                found = await link.call(
+                    *("XREAD", "COUNT", 1, "BLOCK", WAIT, "STREAMS"), *streams, *last
+                )
+            self._look_for_foreign(meta, found or ())
             await trio.sleep_until(looked_at + LOOKS)
+
+    def _look_for_foreign(self, meta: Mapping[str, str], found: Sequence[Any]) -> None:
+        """Tell the readers that wait of an entry of another program. It comes after all of the log,
+        so a time alone gives it a position below the next one.
+        """
+        for stream, [(name, words)] in found:
+            partition = stream.decode().removeprefix(self._key(":"))
+            # Without an end in `meta` its keys were deleted, which the next look tells.
+            is_before = _position_of((name,)) < int(meta.get(f"n:{partition}", 0))
+            if is_before or words[0] != b"e":
+                self._news.lost(self._foreign(partition, name))
 
     # --- what the server is
 
     async def _check_server(self, link: Link) -> None:
         """Raise UsageError if the server is too old, or keeps less than the program says."""
-        info = (await link.call("INFO", "server")).decode()
-        version = re.search(r"redis_version:(\d+)\.(\d+)", info)
-        if version is None or (int(version[1]), int(version[2])) < OLDEST:
-            raise UsageError(
-                f"{self._address} is Redis {version[0].partition(':')[2] if version else '?'}, and "
-                f"a log needs {'.'.join(map(str, OLDEST))} or newer: upgrade the server"
-            )
+        await check_version(link, self._address)
         if self._durability == "unchecked":
             return
         try:
-            settings = _fields(await link.call("CONFIG", "GET", "append*")) | _fields(
+            settings = fields(await link.call("CONFIG", "GET", "append*")) | fields(
                 await link.call("CONFIG", "GET", "maxmemory-policy")
             )
         except Refused as error:
             raise UsageError(
                 f"{self._address} does not show its settings ({error}), so what survives a crash "
-                "is not known: let this user call CONFIG GET, or give durability='unchecked' and "
-                "look at appendonly, appendfsync and maxmemory-policy yourself"
+                "is not known: let this user call CONFIG GET, or give durability='unchecked' (in a "
+                "URL ?durability=unchecked) and look at appendonly, appendfsync and "
+                "maxmemory-policy yourself"
             ) from None
         self._check_settings(settings)
 
@@ -422,16 +444,17 @@ class RedisBroker(Broker):
             "memory": {"always", "everysec", "no", "memory"},
         }[self._durability]
         if has not in enough:
+            kept = "everysec" if has == "everysec" else "memory"
             has_text = f"appendfsync {has}" if is_kept else "appendonly no"
             raise UsageError(
                 f"{self._address} has {has_text}, and durability={self._durability!r} needs "
                 f"appendonly yes with appendfsync {' or '.join(sorted(enough))}: set it in the "
-                "server (CONFIG SET appendonly yes; CONFIG SET appendfsync always), or give the "
-                "durability that the elements need"
+                "server (CONFIG SET appendonly yes; CONFIG SET appendfsync always), or, if the "
+                f"elements need no more, give durability={kept!r} (in a URL ?durability={kept})"
             )
 
     async def _meta(self, link: Link) -> dict[str, str]:
-        return _fields(await link.call("HGETALL", self._key(".meta")))
+        return fields(await link.call("HGETALL", self._key(".meta")))
 
     async def _make(self, link: Link) -> dict[str, str]:
         """Return the fields of `meta`, with the partitions of the program. Raises UsageError, and
@@ -441,7 +464,8 @@ class RedisBroker(Broker):
         if self._read_only:
             meta = await self._meta(link)
         else:
-            meta = _fields(await _evaluate(link, MAKE, [key], [FORMAT, *partitions]))
+            keys = [key, *map(self._stream, partitions)]
+            meta = fields(await evaluate(link, MAKE, keys, [FORMAT, *partitions]))
         missing = [each for each in partitions if f"n:{each}" not in meta]
         if not meta or (self._read_only and missing):
             raise UsageError(
@@ -477,54 +501,16 @@ class RedisBroker(Broker):
         return self._key(f":{partition}")
 
     def _gone(self, what: str) -> LogDamaged:
-        return LogDamaged(
-            f"{what} at {self._address}: another program has deleted or changed keys of the log, "
-            "or the server came back without what it had. Restore them from a backup, or open a "
-            "log of another name"
-        )
+        return gone(what, self._address)
 
-    def _explain(self, error: Refused) -> Exception:
-        """Return what a program is told about a refusal of the server."""
-        place, text = self._address, str(error)
-        if error.code == "GONE":
-            return self._gone(text.removeprefix("GONE "))
-        advice = ADVICE.get(error.code)
-        if error.code == "ERR" and "unknown command" in text:
-            advice = ADVICE["unknown"]
-        if error.code == "ERR" and "equal or smaller" in text:
-            return self._gone(f"a stream of {self._name!r} has an entry of another program")
-        kind: type[Exception] = UsageError if error.code in MISTAKES else LogError
-        return kind(f"{place} refused a command: {text}. {advice or 'Nothing was appended by it'}")
+    def _foreign(self, partition: str, entry: bytes) -> LogDamaged:
+        what = f"{self._stream(partition)} has an entry of another program ({entry.decode()})"
+        return foreign(what, self._address)
 
-
-MISTAKES: Final = {"NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE", "MOVED", "READONLY"}
-"""Refusals that come again until the program or the server is changed."""
-
-ADVICE: Final = {
-    "NOAUTH": "It wants a password: give redis://user:password@host",
-    "WRONGPASS": "Give the user and the password that the server has: redis://user:password@host",
-    "NOPERM": "Give the user of the log the rights for its keys, {name}*, and for the categories "
-    "@read @write @stream @scripting @connection (ACL SETUSER)",
-    "WRONGTYPE": "A key of the log has a value of another program: give the log another name",
-    "MOVED": "This server is a node of a cluster, and another node has the log: give its address",
-    "READONLY": "This server is a replica: give the address of its master",
-    "OOM": "The server has no memory for it, and nothing was appended: give it a higher maxmemory, "
-    "or the log lower bounds in its Retention",
-    "MISCONF": "The server cannot write to its disk, and nothing was appended: make room there",
-    "LOADING": "The server is reading its file after a start: try again",
-    "BUSY": "A script of another program blocks the server: SCRIPT KILL ends it",
-    "unknown": "A log needs scripts (EVALSHA), streams and CONFIG GET: use another server",
-}
-
-
-async def _evaluate(link: Link, script: Script, keys: Sequence[str], words: Sequence[Word]) -> Any:
-    try:
-        return await link.call("EVALSHA", script.digest, len(keys), *keys, *words)
-    except Refused as error:
-        if error.code != "NOSCRIPT":
-            raise
-    # The first call of this script: EVAL lets the server know it.
-    return await link.call("EVAL", script.text, len(keys), *keys, *words)
+    def _explain(self, error: Refused, outcome: str = "") -> Exception:
+        if error.code == "ERR" and "equal or smaller" in str(error):
+            return self._gone(f"a stream of {self._name!r} had an entry of another program")
+        return explained(error, self._address, outcome)
 
 
 def _position_of(entry: Any) -> int:
@@ -536,8 +522,3 @@ def _last_id(meta: Mapping[str, str], name: str) -> str:
     """Return the id of the newest entry of a partition."""
     latest = int(meta.get(f"n:{name}", 0))
     return f"{meta[f't:{name}']}-{latest - 1}" if latest else "0-0"
-
-
-def _fields(reply: Sequence[bytes]) -> dict[str, str]:
-    texts = [each.decode() for each in reply]
-    return dict(zip(texts[::2], texts[1::2], strict=True))

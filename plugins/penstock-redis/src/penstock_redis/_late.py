@@ -1,28 +1,15 @@
-"""What a registry knows of this plugin before a URL of it is read. The modules behind it, and the
-library that they are built on, are imported with the first URL.
-"""
+"""The schemes of this plugin, for a registry. Its other modules are imported with the first URL."""
 
-from importlib import import_module
 from typing import ClassVar
 
-from penstock.spi import ElementSink, SourceOptions, UrlSource
+from penstock.spi import LateUrlSource
 
 
-class LateUrls(UrlSource):
-    """`RedisUrls`, when a URL is read."""
+class LateUrls(LateUrlSource):
+    """``redis`` and ``rediss``: `RedisUrls`, when a URL is read."""
 
     schemes: ClassVar[tuple[str, ...]] = ("redis", "rediss")
     why_no_connection: ClassVar[str] = (
         "Redis keeps elements, and answers no peer. Use subscribe() or penstock cat"
     )
-
-    def check(self, url: str, options: SourceOptions) -> None:
-        _urls().check(url, options)
-
-    async def read(self, url: str, sink: ElementSink, options: SourceOptions) -> None:
-        await _urls().read(url, sink, options)
-
-
-def _urls() -> UrlSource:
-    made: UrlSource = import_module("penstock_redis._urls").RedisUrls()
-    return made
+    target: ClassVar[str] = "penstock_redis._urls:RedisUrls"

@@ -54,7 +54,7 @@ class RedisLog(BrokerLog):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._address: Address = parse_address(url, tls)
-        _check_name(name)
+        check_name(name)
         self._log_name = name
         self._read_only = read_only
         if read_only == (retention is not None):
@@ -74,7 +74,7 @@ class RedisLog(BrokerLog):
             name,
             retention=retention or Retention(max_count=2**63),
             durability="unchecked" if read_only else durability,
-            timeout=_check_seconds(timeout),
+            timeout=check_seconds(timeout),
             read_only=read_only,
         )
         super().__init__(broker, partitions=partitions, retention=retention)
@@ -96,7 +96,8 @@ class RedisLog(BrokerLog):
         return f"<RedisLog {self._log_name!r} at {self._address}: {len(self._names)} partitions>"
 
 
-def _check_name(name: object) -> None:
+def check_name(name: object) -> None:
+    """Raise UsageError for what cannot be the name of a log."""
     if (
         not isinstance(name, str)
         or not 0 < len(name.encode(errors="replace")) <= MOST_NAME_BYTES
@@ -108,7 +109,8 @@ def _check_name(name: object) -> None:
         )
 
 
-def _check_seconds(timeout: object) -> float:
+def check_seconds(timeout: object) -> float:
+    """Return a timeout. Raises UsageError."""
     # `not > 0`, because `<= 0` is false for a NaN. True would be a second.
     if type(timeout) not in (int, float) or not timeout > 0:  # type: ignore[operator]  # a number
         raise UsageError(f"timeout={shown(timeout)}; give seconds, more than 0")

@@ -4,12 +4,15 @@ Rules of this file:
 
 * Keys of one log have one hash tag, `{name}`, so a cluster keeps them on one node:
   `{name}:partition` is the stream of a partition, `{name}.meta` the ends, `{name}.ids` the
-  published transactions, `{name}.w.ID` what a writer did last.
+  published transactions, `{name}.w.ID` what a writer did last. `{name}.g.GROUP` has the owner of
+  each partition in a group of readers, `{name}.g.GROUP.m` when each member was there last.
 * The id of an entry is `time-position`, in milliseconds and dense. Both never go back in a
   partition. So a time is found by Redis itself, and a position by halving the times.
 * `meta` has for each partition `n:` the position of the next element, `e:` that of the oldest one,
   `t:` the time of the newest one, `m:` the bytes of the largest one that it ever had, and `s:` the
   bytes of all, if somebody counts them.
+* An entry of another program comes after all of the log, because Redis gives higher ids only. No
+  script appends after one, so none is ever between the elements of a log.
 * A writer has an epoch, one for each connection, and numbers what it sends in a slot. A command of
   an older connection that arrives late is refused. One that is sent again, because its reply was
   lost, gets the reply of the first time.
@@ -17,6 +20,19 @@ Rules of this file:
 
 from hashlib import sha1
 from typing import Final
+
+_FOREIGN: Final = """
+-- An error if a stream has an entry after the newest one of the log.
+local function foreign_entry(stream, latest, newest)
+  local from, last = '-', tonumber(latest) - 1
+  if last >= 0 then from = '(' .. newest .. '-' .. string.format('%.0f', last) end
+  local entry = redis.call('XRANGE', stream, from, '+', 'COUNT', 1)[1]
+  if entry then
+    return redis.error_reply('FOREIGN ' .. stream .. ' has an entry of another program ('
+      .. entry[1] .. ')')
+  end
+end
+"""
 
 _COMMON: Final = """
 local FORGET_WRITER = 3600000
@@ -83,13 +99,23 @@ local function trim(stream, latest, newest, size, keep)
   return first_position(stream, latest), size
 end
 
-local function add(stream, meta, name, elements, first, count, keep)
+-- What `meta` has of a partition, for `add`. An error if its stream is not as the log has left it.
+local function known_of(stream, meta, name)
   local known = redis.call('HMGET', meta, 'n:' .. name, 'e:' .. name, 't:' .. name, 's:' .. name,
     'm:' .. name)
-  local latest, earliest = tonumber(known[1]), tonumber(known[2])
-  if not latest then
+  if not known[1] then
     return redis.error_reply('GONE ' .. meta .. ' does not have the partition')
   end
+  local foreign = foreign_entry(stream, known[1], known[3])
+  if foreign then return foreign end
+  if tonumber(known[1]) > tonumber(known[2]) and redis.call('XLEN', stream) == 0 then
+    return redis.error_reply('GONE ' .. stream .. ' was deleted')
+  end
+  return known
+end
+
+local function add(stream, known, name, meta, elements, first, count, keep)
+  local latest, earliest = tonumber(known[1]), tonumber(known[2])
   if count == 0 then return {latest, earliest, latest} end
   local newest = math.max(keep.now, tonumber(known[3]))
   local size = tonumber(known[4])
@@ -158,8 +184,9 @@ _APPEND: Final = """
 local reply = before(KEYS[3], ARGV[1], ARGV[2], ARGV[3])
 if reply then return reply end
 local keep = keeping(ARGV[5], ARGV[6], ARGV[7])
-reply = add(KEYS[1], KEYS[2], ARGV[4], ARGV, 8, #ARGV - 7, keep)
-if reply.err then return reply end
+local known = known_of(KEYS[1], KEYS[2], ARGV[4])
+if known.err then return known end
+reply = add(KEYS[1], known, ARGV[4], KEYS[2], ARGV, 8, #ARGV - 7, keep)
 remember(KEYS[3], ARGV[1], ARGV[2], ARGV[3], reply)
 return reply
 """
@@ -173,12 +200,11 @@ if reply then return reply end
 local keep = keeping(ARGV[6], ARGV[7], ARGV[8])
 reply = {}
 if not redis.call('ZSCORE', KEYS[3], ARGV[4]) then
-  local from = 9
+  local from, known = 9, {}
   -- Before the first change: a script that fails takes nothing back.
   for at = 4, #KEYS do
-    if redis.call('HEXISTS', KEYS[1], 'n:' .. ARGV[from]) == 0 then
-      return redis.error_reply('GONE ' .. KEYS[1] .. ' does not have the partition')
-    end
+    known[at] = known_of(KEYS[at], KEYS[1], ARGV[from])
+    if known[at].err then return known[at] end
     from = from + 2 + tonumber(ARGV[from + 1])
   end
   local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
@@ -187,7 +213,7 @@ if not redis.call('ZSCORE', KEYS[3], ARGV[4]) then
   from = 9
   for at = 4, #KEYS do
     local count = tonumber(ARGV[from + 1])
-    reply[at - 3] = add(KEYS[at], KEYS[1], ARGV[from], ARGV, from + 2, count, keep)
+    reply[at - 3] = add(KEYS[at], known[at], ARGV[from], KEYS[1], ARGV, from + 2, count, keep)
     from = from + 2 + count
   end
 end
@@ -210,13 +236,18 @@ low = math.max(low, tonumber(ARGV[5]) or 0)
 local from = entry_at(KEYS[1], position, low, tonumber(known[3]))
 if not from then return redis.error_reply('GONE ' .. KEYS[1] .. ' lacks ' .. ARGV[2]) end
 local left, most, bytes = stop - position, tonumber(ARGV[4]), 0
-local last
+local last, ms, at
 while left > 0 and bytes < most do
   -- Few at once: an element may have megabytes, and `bytes` bounds them between two looks.
   local entries = redis.call('XRANGE', KEYS[1], from, '+', 'COUNT', math.min(left, 16))
   if #entries == 0 then break end
   for _, entry in ipairs(entries) do
     local element = entry[2][2]
+    ms, at = id_of(entry)
+    if entry[2][1] ~= 'e' or at ~= stop - left then
+      return redis.error_reply('FOREIGN ' .. KEYS[1] .. ' has an entry of another program ('
+        .. entry[1] .. ')')
+    end
     reply[#reply + 1] = element
     bytes = bytes + #element
     left = left - 1
@@ -225,7 +256,7 @@ while left > 0 and bytes < most do
   end
   from = '(' .. last
 end
-reply[3] = tonumber(string.match(last, '^(%d+)-'))
+reply[3] = ms
 return reply
 """
 
@@ -252,8 +283,16 @@ return reply
 """
 
 _MAKE: Final = """
--- KEYS: meta. ARGV: format, partitions... Returns the format and all fields.
+-- KEYS: meta, streams. ARGV: format, a partition for each stream. Returns the format and all
+-- fields.
 local found = redis.call('HGET', KEYS[1], 'format')
+for at = 2, #ARGV do
+  -- A partition that is new begins with an empty stream.
+  if redis.call('HEXISTS', KEYS[1], 'n:' .. ARGV[at]) == 0 then
+    local foreign = foreign_entry(KEYS[at], 0, 0)
+    if foreign then return foreign end
+  end
+end
 if not found then redis.call('HSET', KEYS[1], 'format', ARGV[1]) end
 if not found or found == ARGV[1] then
   for at = 2, #ARGV do
@@ -278,8 +317,107 @@ class Script:
 
 
 CONNECT: Final = Script(_CONNECT)
-APPEND: Final = Script(_COMMON + _APPEND)
-PUBLISH: Final = Script(_COMMON + _PUBLISH)
+APPEND: Final = Script(_FOREIGN + _COMMON + _APPEND)
+PUBLISH: Final = Script(_FOREIGN + _COMMON + _PUBLISH)
 READ: Final = Script(_COMMON + _READ)
 TIMES: Final = Script(_COMMON + _TIMES)
-MAKE: Final = Script(_MAKE)
+MAKE: Final = Script(_FOREIGN + _MAKE)
+
+_GROUPS: Final = """
+local function now()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+"""
+
+_JOIN: Final = """
+-- KEYS: streams. ARGV: group, where it begins. Makes the group where it is not there.
+for _, stream in ipairs(KEYS) do
+  local made = redis.pcall('XGROUP', 'CREATE', stream, ARGV[1], ARGV[2], 'MKSTREAM')
+  if type(made) == 'table' and made.err and not string.find(made.err, 'BUSYGROUP') then
+    return made
+  end
+end
+"""
+
+_BEAT: Final = """
+-- KEYS: owners, members. ARGV: member, milliseconds. Returns the members that live, and the owners.
+local time = now()
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', time - tonumber(ARGV[2]))
+redis.call('ZADD', KEYS[2], time, ARGV[1])
+return {redis.call('ZRANGE', KEYS[2], 0, -1), redis.call('HGETALL', KEYS[1])}
+"""
+
+_TAKE: Final = """
+-- KEYS: owners, members, stream. ARGV: group, member, partition. Returns the last id that the group
+-- has got, or nothing if the partition has an owner that lives.
+local owner = redis.call('HGET', KEYS[1], ARGV[3])
+if owner and owner ~= ARGV[2] and redis.call('ZSCORE', KEYS[2], owner) then return false end
+local cursor, before = '0-0', {}
+repeat
+  local found = redis.call('XAUTOCLAIM', KEYS[3], ARGV[1], ARGV[2], 0, cursor, 'COUNT', 1000,
+    'JUSTID')
+  cursor = found[1]
+until cursor == '0-0'
+redis.call('HSET', KEYS[1], ARGV[3], ARGV[2])
+for _, each in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[3], ARGV[1])) do
+  -- They have left, and nothing of theirs is pending.
+  if each[2] ~= ARGV[2] and each[4] == 0 then
+    redis.call('XGROUP', 'DELCONSUMER', KEYS[3], ARGV[1], each[2])
+  end
+end
+for _, each in ipairs(redis.call('XINFO', 'GROUPS', KEYS[3])) do
+  for at = 1, #each, 2 do before[each[at]] = each[at + 1] end
+  if before['name'] == ARGV[1] then return before['last-delivered-id'] end
+end
+return '0-0'
+"""
+
+_LEAVE: Final = """
+-- KEYS: owners, members. ARGV: member, a partition or none for all, which ends the member.
+if ARGV[2] then
+  if redis.call('HGET', KEYS[1], ARGV[2]) == ARGV[1] then redis.call('HDEL', KEYS[1], ARGV[2]) end
+  return
+end
+local owners = redis.call('HGETALL', KEYS[1])
+for at = 1, #owners, 2 do
+  if owners[at + 1] == ARGV[1] then redis.call('HDEL', KEYS[1], owners[at]) end
+end
+redis.call('ZREM', KEYS[2], ARGV[1])
+"""
+
+_FETCH: Final = """
+-- KEYS: owners, members, stream, meta. ARGV: group, member, partition, count, id. Returns entries
+-- with how often each was delivered; nothing if the partition has another owner.
+if redis.call('HGET', KEYS[1], ARGV[3]) ~= ARGV[2] then return false end
+-- Before anything is read: an entry of another program must not become a pending one.
+local ends = redis.call('HMGET', KEYS[4], 'n:' .. ARGV[3], 't:' .. ARGV[3])
+local foreign = ends[1] and foreign_entry(KEYS[3], ends[1], ends[2])
+if foreign then return foreign end
+local found, count = {}, tonumber(ARGV[4])
+local function read(from, times)
+  local reply = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', count, 'STREAMS',
+    KEYS[3], from)
+  for _, entry in ipairs(reply and reply[1][2] or {}) do
+    if entry[2] then
+      found[#found + 1] = {entry[1], times[entry[1]] or 1, entry[2]}
+    else
+      -- The retention has dropped it, so no member can get it.
+      redis.call('XACK', KEYS[3], ARGV[1], entry[1])
+    end
+  end
+end
+local times = {}
+local pending = redis.call('XPENDING', KEYS[3], ARGV[1], '(' .. ARGV[5], '+', count, ARGV[2])
+for _, each in ipairs(pending) do times[each[1]] = each[4] + 1 end
+if #pending > 0 then read(ARGV[5], times) end
+count = count - #found
+if count > 0 then read('>', {}) end
+return found
+"""
+
+JOIN: Final = Script(_JOIN)
+BEAT: Final = Script(_GROUPS + _BEAT)
+TAKE: Final = Script(_TAKE)
+LEAVE: Final = Script(_LEAVE)
+FETCH: Final = Script(_FOREIGN + _FETCH)

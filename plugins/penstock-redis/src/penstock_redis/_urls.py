@@ -1,91 +1,37 @@
-"""Logs on Redis by their URL, for `subscribe`, `remote` and `penstock cat`.
+"""Logs on Redis by their URL."""
 
-``redis://127.0.0.1:6379/0/orders?partition=east&start=500&stop=latest``
+from typing import ClassVar, cast
 
-Rules of this file:
-
-* A fetch has what is requested, and no more.
-"""
-
-from typing import ClassVar, Final, cast
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
-
-from penstock.api import UsageError, shown
-from penstock.logs import Position
-from penstock.spi import ElementSink, SourceOptions, UrlSource
+from penstock.brokers import LogAtUrl, LogUrls
+from penstock_redis._broker import Durability
 from penstock_redis._late import LateUrls
 from penstock_redis._log import RedisLog
 
-STEP: Final = 1 << 20
-"""Bytes after which a fetch ends."""
 
-WORDS: Final = {"partition", "start", "stop"}
-
-
-class RedisUrls(UrlSource):
-    """Reads a log on Redis by its URL."""
+class RedisUrls(LogUrls):
+    """``redis://127.0.0.1:6379/0/orders?partition=east&start=500&stop=latest``."""
 
     schemes: ClassVar[tuple[str, ...]] = LateUrls.schemes
     why_no_connection: ClassVar[str] = LateUrls.why_no_connection
-
-    def check(self, url: str, options: SourceOptions) -> None:
-        _parts_of(url, options)
-
-    async def read(self, url: str, sink: ElementSink, options: SourceOptions) -> None:
-        log, partition, start, stop = _parts_of(url, options)
-        async with log:
-            index = log.partitions.index(partition)
-            position, end = log.resolve(index, start, stop)
-            while True:
-                demand = await sink.wait_demand()
-                found = await log.read_next(index, position, end, demand, STEP, sink)
-                if not found:
-                    return
-                sink.put(found)
-                position += len(found)
-
-
-def _parts_of(url: str, options: SourceOptions) -> tuple[RedisLog, str, Position, Position | None]:
-    """Return the log at a URL, its partition, and the first and the last position. Raises
-    UsageError.
-    """
-    parts = urlsplit(url)
-    if parts.username is not None or parts.password is not None:
-        # Without the text: it may contain a password, and messages are logged.
-        raise UsageError(
-            "a URL must not hold a user or a password (the part before '@'): URLs are logged; "
-            "pass them as credentials, or open a RedisLog"
-        )
-    words = dict(parse_qsl(parts.query, keep_blank_values=True))
-    database, _, name = parts.path.strip("/").partition("/")
-    places = {words.get("start", "earliest"), words.get("stop", "latest")}
-    is_place = all(each in ("earliest", "latest") or each.isdecimal() for each in places)
-    if not name or set(words) - WORDS or not is_place or words.get("stop") == "earliest":
-        raise UsageError(
-            f"{shown(url)} names no log on Redis: write the number of the database and the name of "
-            "the log, and from where to where, as in "
-            "redis://127.0.0.1:6379/0/orders?start=500&stop=latest"
-        )
-    login = options.credentials
-    if login is not None and login.scheme != "basic":
-        raise UsageError(
-            f"credentials of the scheme {login.scheme!r}; for Redis give Credentials.basic(user, "
-            "password)"
-        )
-    user = ""
-    if login is not None:
-        name_and_password = login.data.decode().partition(":")[::2]
-        user = ":".join(quote(each, safe="") for each in name_and_password) + "@"
-    partition = words.get("partition", "0")
-    log = RedisLog(
-        f"{parts.scheme}://{user}{parts.netloc}/{database}",
-        unquote(name),
-        partitions=[partition],
-        read_only=True,
+    what: ClassVar[str] = "log on Redis"
+    example: ClassVar[str] = (
+        "write the number of the database and the name of the log, and from where to where, as in "
+        "redis://127.0.0.1:6379/0/orders?start=500&stop=latest"
     )
-    stop = None if "stop" not in words else _place(words["stop"])
-    return log, partition, _place(words.get("start", "earliest")), stop
+    options: ClassVar[frozenset[str]] = frozenset({"durability"})
+    logins: ClassVar[dict[str, str]] = {"basic": "Credentials.basic(user, password)"}
 
-
-def _place(word: str) -> Position:
-    return int(word) if word.isdecimal() else cast("Position", word)
+    def open_log(self, at: LogAtUrl) -> RedisLog | None:
+        """Return the log."""
+        database, *words = at.path
+        if not any(words):
+            return None
+        url = f"{at.parts.scheme}://{at.user}{at.parts.netloc}/{database}"
+        return RedisLog(
+            url,
+            "/".join(words),
+            partitions=[at.partition],
+            read_only=at.read_only,
+            retention=at.retention,
+            durability=cast("Durability", at.options.get("durability", "always")),
+        )

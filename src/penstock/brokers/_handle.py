@@ -5,22 +5,25 @@ Rules of this file:
 
 * Elements with one key are handled one after the other, in their order; those without a key by
   their partition.
-* An element is done when the function has returned for it, or when it is a dead letter. A position
-  is acknowledged when all elements of its partition before it are done.
+* An element is done when the function has returned for it, or when it is a dead letter.
+* An element that ends each program that gets it never raises. How often members got it shows it.
+  Those that were under way beside it were got as often. So after half of the deliveries that are
+  allowed, one element at a time is asked for: the others do not get there with it.
 * At most `workers` elements are handled at once, and `WAITING` times as many wait.
 """
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Generic, NamedTuple
 from zlib import crc32
 
 import trio
 
-from penstock.api import Subscription, UsageError, shown
+from penstock.api import LogError, Subscription, UsageError, shown
+from penstock.brokers._group import BrokerGroup
+from penstock.brokers._member import R
 from penstock.logs import Log
 from penstock.spi import Record
-from penstock_kafka._group import KafkaGroup, KafkaRecord
 
 WAITING: Final = 16
 """Elements of each worker that wait for it."""
@@ -30,12 +33,13 @@ LONGEST_PAUSE: Final = 30.0
 
 
 async def handle(
-    group: KafkaGroup,
-    function: Callable[[KafkaRecord], Awaitable[object]],
+    group: BrokerGroup[R],
+    function: Callable[[R], Awaitable[object]],
     *,
     attempts: int = 3,
     pause: float = 0.1,
     workers: int = 8,
+    deliveries: int = 16,
     dead_letters: Log | None = None,
 ) -> None:
     """Call `function` for each element of `group`, which has ``acknowledge="by hand"``.
@@ -52,19 +56,25 @@ async def handle(
     ``penstock-error`` and ``penstock-attempts``, and is done. Without `dead_letters` the exception
     is raised, and the element comes again: to this program when it starts again, or to another one.
 
+    An element that members got more than `deliveries` times without being done goes to
+    `dead_letters` too, without a call: it may have ended them. Kafka does not count deliveries.
+
     It runs until it is cancelled, or the group fails. Raises UsageError for arguments that are not
     possible.
     """
     if not group.is_by_hand:
         raise UsageError(
-            "handle() acknowledges elements itself: give KafkaGroup(acknowledge='by hand')"
+            f"handle() acknowledges elements itself: give {type(group).__name__}"
+            "(acknowledge='by hand')"
         )
-    for name, value in (("attempts", attempts), ("workers", workers)):
+    counts = (("attempts", attempts), ("workers", workers), ("deliveries", deliveries))
+    for name, value in counts:
         if type(value) is not int or value < 1:
             raise UsageError(f"handle({name}={shown(value)}); give an integer from 1")
     if dead_letters is not None and not isinstance(dead_letters, Log):
         raise UsageError(f"handle(dead_letters={shown(dead_letters)}); give a Log, or None")
-    handling = _Handling(group, function, attempts, pause, dead_letters, workers)
+    limits = _Limits(attempts, pause, deliveries)
+    handling = _Handling(group, function, limits, dead_letters, workers)
     group.subscribe(handling)
     try:
         async with trio.open_nursery() as nursery:
@@ -79,43 +89,40 @@ async def handle(
         raise handling.error
 
 
-class _Queue:
+class _Limits(NamedTuple):
+    """How often an element is tried."""
+
+    attempts: int
+    pause: float
+    deliveries: int
+
+
+class _Queue(Generic[R]):
     """The elements of one worker. Bounded by what was requested."""
 
     def __init__(self) -> None:
-        self.items: deque[_Item] = deque()
+        self.records: deque[R] = deque()
         self.has_more = trio.Event()
 
 
-class _Item:
-    """One element on its way."""
-
-    def __init__(self, record: KafkaRecord) -> None:
-        self.record = record
-        self.is_done = False
-
-
-class _Handling:
+class _Handling(Generic[R]):
     """The subscriber of a group."""
 
     def __init__(
         self,
-        group: KafkaGroup,
-        function: Callable[[KafkaRecord], Awaitable[object]],
-        attempts: int,
-        pause: float,
+        group: BrokerGroup[R],
+        function: Callable[[R], Awaitable[object]],
+        limits: _Limits,
         dead_letters: Log | None,
         workers: int,
     ) -> None:
         self._group = group
         self._function = function
-        self._attempts = attempts
-        self._pause = pause
+        self._limits = limits
         self._dead_letters = dead_letters
-        self.queues = [_Queue() for _ in range(workers)]
-        # The elements of each partition that are not acknowledged, in order.
-        self._open: dict[tuple[str, int], deque[_Item]] = {}
+        self.queues: list[_Queue[R]] = [_Queue() for _ in range(workers)]
         self._subscription: Subscription | None = None
+        self._is_wide = False  # more than one element is asked for
         self.scope: trio.CancelScope | None = None
         self.error: BaseException | None = None
 
@@ -123,14 +130,16 @@ class _Handling:
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._subscription = subscription
-        subscription.request(WAITING * len(self.queues))
+        subscription.request(1)
 
-    def on_next(self, record: KafkaRecord, /) -> None:
-        item, place = _Item(record), (record.topic, record.partition)
-        self._open.setdefault(place, deque()).append(item)
-        key = repr(place).encode() if record.key is None else record.key
+    def on_next(self, record: R, /) -> None:
+        if not self._is_wide and record.deliveries * 2 <= self._limits.deliveries:
+            self._is_wide = True
+            if self._subscription is not None:
+                self._subscription.request(WAITING * len(self.queues) - 1)
+        key = repr(record.place).encode() if record.key is None else record.key
         queue = self.queues[crc32(key) % len(self.queues)]
-        queue.items.append(item)
+        queue.records.append(record)
         queue.has_more.set()
 
     def on_error(self, error: BaseException, /) -> None:
@@ -146,23 +155,31 @@ class _Handling:
 
     # --- the workers
 
-    async def work(self, queue: _Queue) -> None:
+    async def work(self, queue: _Queue[R]) -> None:
         """Handle the elements of a queue, one after the other."""
         while True:
-            while not queue.items:
+            while not queue.records:
                 queue.has_more = trio.Event()
                 await queue.has_more.wait()
-            item = queue.items[0]
-            error = await self._try(item.record)
-            if error is not None and not await self._bury(item.record, error):
+            record = queue.records[0]
+            error = await self._try(record)
+            if error is not None and not await self._bury(record, error):
                 return
-            queue.items.popleft()
-            self._done(item)
+            queue.records.popleft()
+            self._group.acknowledge(record, alone=True)
+            if self._subscription is not None:
+                self._subscription.request(1)
 
-    async def _try(self, record: KafkaRecord) -> Exception | None:
+    async def _try(self, record: R) -> Exception | None:
         """Call the function. Return what it raised at last, or None."""
-        pause, error = self._pause, None
-        for attempt in range(self._attempts):
+        attempts, pause, deliveries = self._limits
+        if record.deliveries > deliveries and self._dead_letters is not None:
+            return LogError(
+                f"members of the group got it {record.deliveries} times, and {deliveries} are "
+                "allowed: it may have ended them"
+            )
+        error = None
+        for attempt in range(attempts):
             if attempt:
                 await trio.sleep(min(pause, LONGEST_PAUSE))
                 pause *= 2
@@ -174,17 +191,17 @@ class _Handling:
                 return None
         return error
 
-    async def _bury(self, record: KafkaRecord, error: Exception) -> bool:
+    async def _bury(self, record: R, error: Exception) -> bool:
         """Append an element to the dead letters. Return whether there are some."""
         if self._dead_letters is None:
             self._fail(error)
             return False
         headers: tuple[tuple[str, bytes | None], ...] = (
-            ("penstock-topic", record.topic.encode()),
-            ("penstock-partition", b"%d" % record.partition),
+            ("penstock-topic", record.name.encode()),
+            ("penstock-partition", record.partition.encode()),
             ("penstock-position", b"%d" % record.position),
             ("penstock-error", f"{type(error).__name__}: {error}".encode(errors="replace")[:1_000]),
-            ("penstock-attempts", b"%d" % self._attempts),
+            ("penstock-attempts", b"%d" % self._limits.attempts),
         )
         # A record has at most 64 headers.
         letter = Record(record.value, record.key, record.headers[: 64 - len(headers)] + headers)
@@ -194,17 +211,6 @@ class _Handling:
             self._fail(failed)
             return False
         return True
-
-    def _done(self, item: _Item) -> None:
-        item.is_done = True
-        waiting = self._open[item.record.topic, item.record.partition]
-        last = None
-        while waiting and waiting[0].is_done:
-            last = waiting.popleft()
-        if last is not None:
-            self._group.acknowledge(last.record)
-        if self._subscription is not None:
-            self._subscription.request(1)
 
     def _fail(self, error: BaseException) -> None:
         self.error = error
