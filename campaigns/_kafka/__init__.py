@@ -23,6 +23,7 @@ from typing import Final, Self
 
 HERE: Final = Path(__file__).parent
 HEAP: Final = "512m"
+MEASURED_HEAP: Final = "1g"
 STARTS_WITHIN: Final = 60.0
 """Seconds: on a busy machine the JVM takes some of them."""
 
@@ -64,6 +65,30 @@ super.users=User:ANONYMOUS
 """
 """A second listener, for the user alice, who has no rights. The first one stays as it is."""
 
+_SECURED: Final = """\
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller},SSL://127.0.0.1:{guarded}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SSL://127.0.0.1:{guarded}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL
+listener.name.ssl.ssl.keystore.type=PEM
+listener.name.ssl.ssl.keystore.location={certificate}
+"""
+"""A second listener, with TLS."""
+
+
+OWN_JARS: Final = (
+    "kafka-clients",
+    "commons-pool2",
+    "spark-token-provider-kafka",
+    "spark-sql-kafka",
+)
+"""The jars of Spark's connector that Spark does not have."""
+
+
+def connector_jars() -> list[str]:
+    """Return the jars that a session of Spark needs for Kafka."""
+    found = class_path(HERE / "spark-connector.xml").strip().split(os.pathsep)
+    return [jar for jar in found if Path(jar).name.startswith(OWN_JARS)]
+
 
 def why_missing() -> str | None:
     """Return which program a broker needs and the machine lacks; None if all are there."""
@@ -73,13 +98,14 @@ def why_missing() -> str | None:
     return None
 
 
-def class_path() -> str:
-    """Return the class path of Kafka. Maven fetches what it has not."""
+def class_path(pom: Path = HERE / "pom.xml") -> str:
+    """Return the class path of a project: of Kafka itself. Maven fetches what it has not."""
     with tempfile.TemporaryDirectory() as folder:
         # Maven writes into the folder of the project.
-        shutil.copy(HERE / "pom.xml", folder)
+        shutil.copy(pom, Path(folder) / "pom.xml")
         found = Path(folder) / "class-path"
-        arguments = ("-q", "-B", "dependency:build-classpath", f"-Dmdep.outputFile={found}")
+        arguments = ("-q", "-B", "dependency:build-classpath", "-DincludeScope=runtime")
+        arguments += (f"-Dmdep.outputFile={found}",)
         done = subprocess.run(
             ["mvn", *arguments], cwd=folder, capture_output=True, text=True, check=False
         )
@@ -92,14 +118,26 @@ class LocalKafka:
     """One broker. `with LocalKafka() as kafka` starts it; `kafka.address` is where it is."""
 
     def __init__(
-        self, *, is_measured: bool = False, is_guarded: bool = False, **settings: str
+        self,
+        *,
+        is_measured: bool = False,
+        is_guarded: bool = False,
+        certificate: Path | None = None,
+        **settings: str,
     ) -> None:
         """With `is_guarded`, `guarded_address` is a listener for the user alice, whose password is
-        swordfish. `settings` are those of the broker, with ``_`` in the place of dots. One that is measured
-        compiles its code better, which makes its first minute slower.
+        swordfish; with `certificate`, a file with a key and its certificates, one with TLS.
+        `settings` are those of the broker, with ``_`` in the place of dots. One that is measured
+        has more memory, and compiles its code better, which makes its first minute slower.
         """
-        self._more = _GUARD if is_guarded else ""
-        self._compiler = [] if is_measured else ["-XX:TieredStopAtLevel=1"]
+        self._more = _GUARD if is_guarded else _SECURED if certificate else ""
+        self._certificate = certificate
+        self._heap = MEASURED_HEAP if is_measured else HEAP
+        self._compiler = (
+            ["-XX:+UseParallelGC"]
+            if is_measured
+            else ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        )
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self._stack = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
@@ -115,7 +153,9 @@ class LocalKafka:
             self.guarded_address = f"127.0.0.1:{guarded}"
             self._file = self._folder / "server.properties"
             places = {"port": port, "controller": controller, "guarded": guarded}
-            text = (_SETTINGS + self._more).format(folder=self._folder, **places)
+            text = (_SETTINGS + self._more).format(
+                folder=self._folder, certificate=self._certificate, **places
+            )
             more = "".join(f"{name}={value}\n" for name, value in self._settings.items())
             self._file.write_text(text + more)
             self._run_tool("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", self._file)
@@ -194,7 +234,7 @@ class LocalKafka:
             return probe.connect_ex((host, int(port))) == 0
 
     def _command(self, name: str, *arguments: object) -> list[str]:
-        options = (f"-Xmx{HEAP}", "-XX:+UseSerialGC", *self._compiler)
+        options = (f"-Xmx{self._heap}", *self._compiler)
         return ["java", *options, "-cp", self._classes, name, *map(str, arguments)]
 
     def _run_tool(self, name: str, *arguments: object) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from _nats_server import PROGRAM as NATS
 from _nats_server import running_nats
@@ -14,23 +14,12 @@ from penstock_nats import JetStreamLog
 from penstock_redis import RedisLog
 
 from campaigns._kafka import LocalKafka, why_missing
+from campaigns.brokers._group_kills import Server
 from penstock import Retention
 from penstock.logs import BrokerLog
 
 PLENTY: Final = Retention(max_count=10_000_000)
 TIMEOUT: Final = 50.0
-
-
-class Server(Protocol):
-    """A server that can be killed, and started with what it had."""
-
-    url: str
-
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
-
-    def kill(self) -> None:
-        """End it as kill -9 does."""
 
 
 class Engine(NamedTuple):
@@ -63,7 +52,7 @@ def _kafka(folder: Path) -> Iterator[Server]:
     """A broker in a folder of its own, with the topic of the log."""
     # The plain client makes the topics of its rounds.
     with LocalKafka(is_measured=True, auto_create_topics_enable="true") as kafka:
-        kafka.make_topic("orders")
+        kafka.make_topic("orders", partitions=2)
         yield kafka
 
 

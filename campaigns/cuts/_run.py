@@ -60,6 +60,8 @@ HARNESS_TYPES: Final = frozenset(
         "_Run",
     }
     | {"DecodingTurns", "LimitedLog", "_Kind"}
+    # A server keeps one for each pattern of a publisher, if a plugin of metrics is installed.
+    | {"PublisherCounts"}
 )
 """Types that outlive the connections of a run, and are not counted: those of `campaigns.cuts`, and
 what all connections of a loop share.

@@ -10,7 +10,6 @@ Maven resolves Kafka's connector and broker; without them the rows of Kafka are 
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,8 +27,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, from_json
 
 import penstock
+from campaigns._kafka import LocalKafka, connector_jars
 from campaigns.spark_bench.__main__ import NullSource, seconds_of
-from campaigns.spark_bench._kafka import broker, connector_jars
 
 JSON = "id BIGINT, name STRING"
 MSGPACK = "id BIGINT, name STRING, amount DOUBLE"
@@ -312,9 +311,15 @@ def main() -> None:
         kafka = ""
         if not options.without_kafka:
             try:
-                jars = connector_jars(folder / "connector")
-                kafka = stack.enter_context(broker(folder / "kafka"))
-            except (OSError, subprocess.CalledProcessError) as error:
+                jars = connector_jars()
+                server = LocalKafka(
+                    is_measured=True,
+                    auto_create_topics_enable="true",
+                    num_partitions="2",
+                    message_max_bytes="8388608",
+                )
+                kafka = stack.enter_context(server).address
+            except (OSError, RuntimeError) as error:
                 print(f"without Kafka: {error}", file=sys.stderr)
         spark = session(jars)
         stack.callback(spark.stop)

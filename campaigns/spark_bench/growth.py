@@ -38,6 +38,9 @@ SLACK = 64 * MB
 MOST = 1_000_000
 """Rows of a batch: with 48 bytes for each of them, they are within the bound of the receiver."""
 
+MASTERS = ("local[1]", "local[2]", "local[4]", "local-cluster[1,1,1024]", "local-cluster[2,1,1024]")
+"""The masters with which partitions are read: threads of one process, and executors of one core."""
+
 ROLES = ("server", "driver", "java", "workers", "receiver")
 
 
@@ -227,11 +230,13 @@ def large(folder: str, rows: int, written: int) -> bool:
 
 
 def small(rows: int) -> None:
-    """Read logs with more partitions, and with more tasks at once."""
-    print(f"\n{rows:,} rows, `read` into nothing:\n")
-    print("| partitions | local[1], rows/s | local[2] | local[4] |\n|--:|--:|--:|--:|")
+    """Read logs with more partitions, and with more tasks at once; and with more executors, each
+    of which is a process.
+    """
+    print(f"\n{rows:,} rows, `read` into nothing, rows/s:\n")
+    print(f"| partitions | {' | '.join(MASTERS)} |\n|--:|{'--:|' * len(MASTERS)}")
     table: dict[int, list[float]] = {}
-    for master in ("local[1]", "local[2]", "local[4]"):
+    for master in MASTERS:
         spark = session(master)
         for partitions in (1, 4, 16, 64):
             with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,1 @@
+"""The built documentation in a browser: links, contrast, labels, narrow screens."""
