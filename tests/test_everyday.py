@@ -42,6 +42,26 @@ def test_no_trio_is_imported(statement: str) -> None:
     _run(f"{statement}; {_NO_TRIO}")
 
 
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [
+        ("JsonSerializer", "penstock.elements"),
+        ("LogLocked", "penstock.api"),
+        ("MessageList", "penstock.testing"),
+        ("Tls", "penstock.spi"),
+    ],
+)
+def test_an_import_of_a_name_of_another_package_says_which(name: str, home: str) -> None:
+    """And how to write the import. `hasattr` answers no, and a name that nothing has is told as
+    Python does.
+    """
+    with pytest.raises(ImportError, match=f"it is in {home}; write `from {home} import {name}`"):
+        exec(f"from penstock import {name}", {})
+    assert not hasattr(penstock, name)
+    with pytest.raises(ImportError, match=r"^cannot import name 'Nothing' from 'penstock' \("):
+        exec("from penstock import Nothing", {})
+
+
 def test_an_everyday_import_brings_no_plugin_of_penstock() -> None:
     """Protocols, serializers, extensions and transports are imported when a registry is made, and
     the command line when it runs.

@@ -29,6 +29,8 @@ from penstock import _quiet_interrupt  # noqa: F401  # imported for its effect
 # isort: split
 import importlib as _importlib
 import importlib.util as _util
+import opcode as _opcode
+import sys as _sys
 import types as _types
 import typing as _typing
 
@@ -56,13 +58,16 @@ from penstock.api import Subscriber as Subscriber
 from penstock.api import Subscription as Subscription
 from penstock.api import UsageError as UsageError
 from penstock.api import partition_of as partition_of
-from penstock.spi import Reconnect as Reconnect
-from penstock.spi import Record as Record
 
 if _typing.TYPE_CHECKING:
     from penstock._everyday import *  # noqa: F403  # each name of that file is one of this package
+    from penstock.spi import Reconnect as Reconnect
+    from penstock.spi import Record as Record
 
 __version__ = "0.1.0"
+
+_OF_SPI = ("Reconnect", "Record")
+"""Everyday names that need no trio, but msgspec and pluggy, for which the help does not wait."""
 
 
 def __getattr__(name: str) -> _typing.Any:
@@ -72,6 +77,10 @@ def __getattr__(name: str) -> _typing.Any:
     """
     if name == "__all__":
         return _public_names()
+    if name in _OF_SPI:
+        spi = _importlib.import_module("penstock.spi")
+        globals().update({each: getattr(spi, each) for each in _OF_SPI})
+        return globals()[name]
     if not name.startswith("_"):
         # A layer first: `from penstock import blocking` asks for that name here, and must not
         # import trio.
@@ -81,7 +90,37 @@ def __getattr__(name: str) -> _typing.Any:
         if name in everyday:
             globals().update(everyday)
             return everyday[name]
+        # `from penstock import name` would hide the text of an AttributeError. Other look-ups,
+        # as by `hasattr`, get one.
+        caller = _sys._getframe(1)  # noqa: SLF001  # the documented way to the frame of a caller
+        if _is_import(caller) and (home := _home_of(name)):
+            raise ImportError(
+                f"cannot import name {name!r} from 'penstock': it is in {home}; write `from {home} "
+                f"import {name}`"
+            )
     raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+
+
+_HOMES: _typing.Final = (
+    *("api", "logs", "streams", "spi", "elements", "testing", "extensions", "brokers"),
+    *("transports", "aio", "blocking", "notebook", "draft"),
+)
+"""The packages in which a public name is looked for, the likely ones first."""
+
+
+def _is_import(frame: _types.FrameType) -> bool:
+    """Return whether the running instruction of a frame takes a name out of a module."""
+    code = frame.f_code.co_code
+    return 0 <= frame.f_lasti < len(code) and code[frame.f_lasti] == _opcode.opmap["IMPORT_FROM"]
+
+
+def _home_of(name: str) -> str:
+    """Return the package that has a public name; empty if none has it."""
+    for each in _HOMES:
+        home = f"penstock.{each}"
+        if name in getattr(_importlib.import_module(home), "__all__", ()):
+            return home
+    return ""
 
 
 def __dir__() -> list[str]:
@@ -101,4 +140,4 @@ def _public_names() -> list[str]:
         for name, value in globals().items()
         if not name.startswith("_") and not isinstance(value, _types.ModuleType)
     }
-    return sorted(at_once | _everyday_names().keys())
+    return sorted({*at_once, *_OF_SPI, *_everyday_names()})

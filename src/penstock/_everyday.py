@@ -14,9 +14,12 @@ from penstock.runtime import Peer as Peer
 from penstock.runtime import Received as Received
 from penstock.runtime import Server as Server
 from penstock.runtime import Service as Service
+from penstock.runtime import SharedTopic as SharedTopic
 from penstock.runtime import StaleElementsWarning as StaleElementsWarning
+from penstock.runtime import Writer as Writer
 from penstock.runtime import connect as connect
 from penstock.runtime import inspect as inspect
+from penstock.runtime import open_writer as open_writer
 from penstock.runtime import position_at as position_at
 from penstock.runtime import raise_open_files as raise_open_files
 from penstock.runtime import receive as receive

@@ -314,7 +314,8 @@ REFUSED: list[tuple[Any, bytes, str]] = [
     (dict[str, int], b'{"secret":"a"}', r"\[\.\.\.\]: expected `int`, got `str`"),
     (dict[int, int], b'{"secret":1}', "a key in the object: expected `int`, got `str`"),
     (set[int], b"[1,null]", r"\[1\]: expected `int`, got `null`"),
-    (set[Any], b"[[]]", r"the values were refused \(TypeError\)"),
+    # The second text is that of msgspec 0.23.
+    (set[Any], b"[[]]", r"the values were refused \(TypeError\)|\[0\]: expected a hashable value"),
     (Side, b'"secret"', "invalid enum value"),
     (Side, b'"secret - at `$.secret`\'"', "invalid enum value"),
     (Side, b"1", "expected `str`, got `int`"),

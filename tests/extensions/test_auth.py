@@ -70,6 +70,15 @@ def test_good_credentials_get_a_verdict_and_early_subscribes_are_served_after_it
     assert len(raw.delegate.served) == 1
 
 
+def test_an_early_name_that_is_not_utf_8_is_refused_after_the_verdict() -> None:
+    """A stranger sends it before it is let in. It once ended the whole server."""
+    raw = server()
+    raw.send(bytes.fromhex("1003 73ff73 05 01"), message(GOOD))
+    refusal = "the publisher's name is no UTF-8"
+    assert raw.receive() == [VERDICT, rsio.OnError(subscriber=5, error=refusal)]
+    assert raw.delegate.served == []
+
+
 @pytest.mark.parametrize(
     "body",
     [

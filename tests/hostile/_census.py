@@ -23,11 +23,13 @@ COUNTED = (
 )
 """How the full names of the counted types begin."""
 
-NOT_COUNTED = ("ParkedTask", "_limited_log._Kind")
+NOT_COUNTED = ("ParkedTask", "_limited_log._Kind", "PublisherCounts")
 """A pump or a reader makes a ParkedTask when it first has to wait: the canary may do so during the
 attack. Pumps and readers are counted.
 
 The log with a bounded rate remembers each kind of line. Their number is bounded, and tested there.
+
+With a plugin of metrics installed a server keeps the numbers of each of its publishers.
 """
 
 

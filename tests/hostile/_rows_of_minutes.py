@@ -70,6 +70,20 @@ async def read_slowly(attacker: Attacker, wanted: bytes) -> None:
         await attacker.pause(1.0)
 
 
+async def vanish(attacker: Attacker) -> None:
+    """Wait for elements, and give no sign of life: a process that is stopped, or a path that drops
+    all packets.
+    """
+    await attacker.send(subscribe("seconds", COMPANION, 1))
+    await attacker.wait(lambda: False)
+
+
+async def vanish_asked_for_all(attacker: Attacker) -> None:
+    """The same while elements are sent, which nobody reads."""
+    await attacker.send(subscribe("seconds", COMPANION, UNBOUNDED))
+    await attacker.wait(lambda: False)
+
+
 async def dribble(attacker: Attacker) -> None:
     await read_slowly(attacker, subscribe("endless", COMPANION, UNBOUNDED))
 
@@ -94,6 +108,20 @@ MINUTES = [
     ),
     minutes("nothing more, and no stream", say_nothing, "idle", 300),
     minutes("nothing more after SETUP, and no stream", say_nothing, "idle", 300, **RS),
+    minutes(
+        "nothing more, while a stream waits, with keepalive",
+        vanish,
+        "keepalive",
+        40,
+        extensions=(1,),
+    ),
+    minutes(
+        "nothing more, while elements are sent, with keepalive",
+        vanish_asked_for_all,
+        "keepalive",
+        40,
+        extensions=(1,),
+    ),
     minutes("pings a little too often", ping_too_often, "limit:pings", 8, extensions=(1,)),
     minutes("a message byte by byte, over an hour", drip, "limit:partial", 30),
     minutes("a frame byte by byte, over an hour", rs_drip, "limit:partial", 30, **RS),

@@ -6,7 +6,7 @@ import pluggy
 import pytest
 
 from penstock.spi import _hookspecs
-from penstock.spi._hookspecs import GROUP
+from penstock.spi._finding import GROUP
 
 HOOKS = [name for name in dir(_hookspecs) if name.startswith("penstock_")]
 

@@ -213,6 +213,32 @@ async def _disk_log() -> None:
             await log.__aexit__(None, None, None)
 
 
+async def _shared_topic() -> None:
+    log = penstock.RingLog(retention=penstock.Retention(max_count=10))
+    topic = penstock.SharedTopic[bytes](log)
+    with assert_checkpoints():
+        await topic.__aenter__()
+    with assert_checkpoints():
+        await topic.publish(b"1")
+    with assert_checkpoints():
+        await topic.publish_many([b"2"])
+    with assert_checkpoints():
+        await topic.__aexit__(None, None, None)
+
+
+async def _writer() -> None:
+    service, log = penstock.Service(), penstock.RingLog(retention=penstock.Retention(max_count=10))
+    penstock.receive(service, "orders", log)
+    async with (
+        penstock.serve(service, "memory://checkpoints"),
+        penstock.open_writer("memory://checkpoints", "orders", writer_id="one") as writer,
+    ):
+        with assert_checkpoints():
+            assert await writer.write(0, [b"1"])
+        with assert_checkpoints():
+            await writer.check()
+
+
 async def _checked(function: Callable[[], Awaitable[object]]) -> None:
     with assert_checkpoints():
         await function()
@@ -254,6 +280,12 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Worker.run_alone": lambda: _checked(
         lambda: penstock.this_worker().run_alone(trio.lowlevel.checkpoint)
     ),
+    "SharedTopic.__aenter__": _shared_topic,
+    "SharedTopic.__aexit__": _shared_topic,
+    "SharedTopic.publish": _shared_topic,
+    "SharedTopic.publish_many": _shared_topic,
+    "Writer.check": _writer,
+    "Writer.write": _writer,
     "DiskLog.__aenter__": _disk_log,
     "DiskLog.__aexit__": _disk_log,
     "DiskLog.aclose": _disk_log,

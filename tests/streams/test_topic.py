@@ -28,6 +28,7 @@ from penstock.api import (
     SlowSubscriber,
     UsageError,
 )
+from penstock.core import SourceMemory
 from penstock.streams import (
     SlowPolicy,
     Source,
@@ -248,7 +249,7 @@ def passes(nursery: trio.Nursery) -> Iterator[list[None]]:
     yield counted
 
 
-IN_PROCESS: Any = SimpleNamespace(max_hold_up=inf)
+IN_PROCESS: Any = SimpleNamespace(max_hold_up=inf, memory=SourceMemory(object(), None))
 """All that a topic reads of a scope."""
 
 

@@ -12,6 +12,7 @@ from tests.tck import (
     _remote_publishers,
     test_operators_as_publishers,
     test_publishers,
+    test_shared_topics,
     test_topics,
 )
 
@@ -71,10 +72,11 @@ def test_every_source_is_verified() -> None:
 
 
 def test_every_remote_source_is_verified() -> None:
-    """The publisher of a peer is a publisher too.
-    _remote_publishers.py has one over each transport.
+    """The publisher of a peer is a publisher too, and _remote_publishers.py has one over each
+    transport. So is a topic of several processes.
     """
-    assert _sources(runtime) == _verified(_remote_publishers) == {"remote"}
+    verified = _verified(_remote_publishers, test_shared_topics)
+    assert _sources(runtime) == verified == {"remote", "SharedTopic"}
 
 
 def test_every_operator_is_verified() -> None:

@@ -321,6 +321,13 @@ print("status", status, flush=True)
     return started(folder, [sys.executable, "program.py"])
 
 
+def refusal_of(address: str) -> str:
+    """Return what a client is told that gets no place."""
+    with pytest.raises((ConnectionLost, Rejected)) as refused:
+        ask(address)
+    return str(refused.value)
+
+
 def test_the_bounds_hold_for_all_workers_together(tmp_path: Path) -> None:
     """Four connections of an address are two and two, and the fifth is told why it is refused."""
     limits = "max_connections=4, max_connections_per_address=4"
@@ -332,8 +339,9 @@ def test_the_bounds_hold_for_all_workers_together(tmp_path: Path) -> None:
             for place in (first, stack, stack, stack)
         ]
         assert len({peer.request("who") for peer in peers}) == 2
-        with pytest.raises((ConnectionLost, Rejected), match="places"):
-            ask(address)
+        while "places" not in (refusal := refusal_of(address)):
+            # The end of the connection may come before the client has read the reason.
+            assert "Connection reset" in refusal
         first.close()
         wait_until_accepted(address)
         stack.close()

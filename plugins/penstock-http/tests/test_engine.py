@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock_http._engine import AT_ONCE, MAX_TOMBSTONES, Subscribe, refused
 from penstock_http._exchanges import Events, Poll, StreamedBatch
-from penstock_http._messages import Response
+from penstock_http._messages import Response, refusal
 
 from penstock.api import (
     UNBOUNDED,
@@ -67,6 +67,27 @@ def test_a_failure_comes_behind_the_elements_and_is_repeated() -> None:
             b"out of stock\n",
         )
         assert header(failed, "Content-Type") == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("no file \udcff", b"no file ?\n"),
+        ("ü" * 100_000, "ü".encode() * 512 + b"\n"),
+        ("x" + "ü" * 600, b"x" + "ü".encode() * 511 + b"\n"),
+    ],
+)
+def test_the_text_of_a_failure_is_short_and_can_be_sent(text: str, body: bytes) -> None:
+    """A name of `os.listdir` may have what UTF-8 has not, and a text may be long."""
+    client = Client()
+    path = client.subscribe(5)
+    client.publisher.fail(PublisherFailed(text))
+    assert client.answer(path).body == body
+
+
+def test_a_refusal_with_what_utf_8_has_not_can_be_sent() -> None:
+    """Its text may be that of a function of the program."""
+    assert refusal(404, "no file \udcff").body == b"no file ?\n"
 
 
 def test_demand_bounds_what_is_sent_and_what_the_publisher_is_asked_for() -> None:

@@ -91,3 +91,73 @@ async def test_the_client_of_the_plugin_is_seen_by_its_server() -> None:
         assert await anext(stream) == b"one"
         record = await seen(server, "silent", WaitsFor.PUBLISHER)
     assert record.name == "silent"
+
+
+TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
+
+
+@pytest.mark.parametrize("trace", [TRACE, TRACE.upper(), "00-a-b-01", f"{TRACE}-more"])
+async def test_a_stream_has_the_trace_with_which_it_was_opened(trace: str) -> None:
+    """One that W3C forbids counts as none."""
+    async with serve(service(), "http://127.0.0.1:0") as server:
+        stream, _ = await ask(server, "PUT", f"/p/silent HTTP/1.1\r\ntraceparent: {trace}\r\nX: ")
+        async with stream:
+            record = await seen(server, "silent", WaitsFor.DEMAND)
+    assert record.trace == (TRACE if trace == TRACE else "")
+
+
+async def test_both_sides_of_a_stream_over_http_are_seen_and_have_one_trace() -> None:
+    """The reader's record has the name, what came, and the demand. It is gone after the end."""
+    async with serve(service(), "http://127.0.0.1:0") as server:
+        address = server.addresses[0]
+        async with subscribe(f"{address}/p/silent", demand=4) as stream:
+            assert await anext(stream) == b"one"
+            sent = await seen(server, "silent", WaitsFor.PUBLISHER)
+            (read,) = (each for each in server.streams() if not each.outbound)
+        assert [each for each in server.streams() if not each.outbound] == []
+    assert read.trace == sent.trace != ""
+    assert (read.name, read.protocol, read.peer.address) == (
+        "silent",
+        "http",
+        f"127.0.0.1:{address.port}",
+    )
+    assert (read.delivered, read.demand, read.waits_for) == (1, 3, WaitsFor.PUBLISHER)
+
+
+async def test_a_slow_hop_is_found_across_services_over_http() -> None:
+    """Streams that feed streams are joined inside a process by the task, and between two by the
+    trace: the chain leads to the line of the slow one.
+    """
+    first = Service()
+
+    @first.publisher("slow")
+    async def slow() -> AsyncIterator[bytes]:
+        await trio.sleep_forever()
+        yield b""
+
+    async with serve(first, "http://127.0.0.1:0", inspect=True) as below:
+        second = Service()
+
+        @second.publisher("fed")
+        async def fed() -> AsyncIterator[bytes]:
+            async with subscribe(f"{below.addresses[0]}/p/slow") as stream:
+                async for element in stream:
+                    yield element
+
+        async with (
+            serve(second, "http://127.0.0.1:0", inspect=True) as above,
+            subscribe(f"{above.addresses[0]}/p/fed"),
+        ):
+            record = await seen(above, "fed", WaitsFor.PUBLISHER)
+            while not record.waits_on:
+                await trio.lowlevel.checkpoint()
+                record = await seen(above, "fed", WaitsFor.PUBLISHER)
+            by_key = {each.key: each for each in above.streams()}
+            read = by_key[record.waits_on[0]]
+            fed_by = await seen(below, "slow", WaitsFor.PUBLISHER)
+            while not fed_by.place:  # its generator has not begun
+                await trio.lowlevel.checkpoint()
+                fed_by = await seen(below, "slow", WaitsFor.PUBLISHER)
+    assert (read.name, read.outbound) == ("slow", False)
+    assert fed_by.trace == read.trace
+    assert "slow" in fed_by.place

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from _site_in_memory import World, service, world
 from penstock_http import _pages
-from penstock_http._async_api import document
+from penstock_http._settings import settings_of
 from trio.testing import MockClock
 
 from penstock import Service, UsageError, serve
@@ -179,30 +179,6 @@ async def test_the_public_url_is_the_one_of_the_description() -> None:
     }
 
 
-def test_names_that_differ_have_keys_that_differ() -> None:
-    """Braces and slashes are not permitted in a key."""
-    entries = [
-        {
-            "name": name,
-            "kind": "publisher",
-            "serializer": "text",
-            "elements": "Tick",
-            "summary": "",
-            "parameters": [],
-        }
-        for name in ("a/b", "a_b")
-    ]
-    page = document(entries, host="h", path="", protocol="http")
-    assert [(key, channel["address"]) for key, channel in page["channels"].items()] == [
-        ("a_b", "p/a/b"),
-        ("a_b_", "p/a_b"),
-    ]
-    assert page["channels"]["a_b"]["messages"]["element"] == {
-        "contentType": "text/plain",
-        "payload": {"title": "Tick"},
-    }
-
-
 class _Collected:
     """What `penstock_metrics.collect` returns."""
 
@@ -270,3 +246,46 @@ async def test_metrics_without_their_plugin_are_a_usage_error(
             options=TransportOptions(extra={"http.metrics": "127.0.0.1"}),
         ):
             pass
+
+
+FILES = {
+    "/": ("text/html; charset=utf-8", b"<!doctype html>"),
+    "/page.js": ("text/javascript; charset=utf-8", b"export {};"),
+}
+
+
+async def test_files_are_served_beside_the_streams_and_allow_no_code_within_a_page() -> None:
+    """To GET and HEAD alone, at a known host and for pages of a known origin alone."""
+    async with world(files=FILES) as (served, nursery):
+        page = await _get(served, nursery, "/")
+        script = await _get(served, nursery, "/page.js")
+        written = await _get(served, nursery, "/", method="POST")
+        foreign = await _get(served, nursery, "/", "Origin: https://evil.example")
+        client = await served.connect(nursery)
+        await client.send(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        rebound = await client.answer()
+        missing = await _get(served, nursery, "/other.js")
+    assert (page.status, page.body) == (200, b"<!doctype html>")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    policy = page.headers["content-security-policy"].split("; ")
+    assert {"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} <= set(policy)
+    assert "unsafe" not in page.headers["content-security-policy"]
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert (script.status, script.body) == (200, b"export {};")
+    assert [each.status for each in (written, foreign, rebound, missing)] == [405, 403, 421, 404]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        "page.html",
+        {"/": b"no type"},
+        {"/p/numbers": ("text/html", b"the place of a stream")},
+        {"/": ("text/html\r\nX: y", b"a second header")},
+        {"page": ("text/html", b"no path")},
+    ],
+)
+def test_files_that_cannot_be_served_are_a_usage_error(files: object) -> None:
+    """The text shows how they are given."""
+    with pytest.raises(UsageError, match=r"http\.files is not as it must be; give a dict"):
+        settings_of(TransportOptions(extra={"http.files": files}))

@@ -93,8 +93,8 @@ from penstock.api._optional_methods import (
 )
 from penstock.api._pipe_part import (
     PipePart as PipePart,
-    lowest_subscriber as lowest_subscriber,
     pipe_parts as pipe_parts,
+    subscribers_below as subscribers_below,
 )
 from penstock.api._positions import (
     HasPositions as HasPositions,

@@ -481,8 +481,8 @@ class Limits:
 
     memory_budget: int = 256 << 20
     """Bytes that all peers of a server, or the peer of a client, make this side hold: buffers,
-    streams, tasks, data of requests. Connections by themselves are not in it: they take 24 KiB
-    each.
+    streams, tasks, data of requests. Connections by themselves are not in it: they take 25 KiB
+    each, and 47 to 56 KiB over TLS.
 
     Reached: at 80 % the connection that holds most is cut, and the next, until it is less:
     goodbye `limit:memory`. The connections of one address, IPv6 network or user are cut in the

@@ -24,11 +24,15 @@ class PipePart(NamedTuple):
     upstream: tuple[object, ...] = ()
     """The subscriptions above it; None among them is passed over."""
     task: Any = None
-    """The task of trio that makes the elements, if this part has one."""
+    """The task of trio that makes the elements, or that works on one, if this part has one."""
     position: int | None = None
     """The position of the next element, if the elements come out of a log."""
     lag: int | None = None
     """How many elements the log has from there on."""
+    shared: object = None
+    """What other pipes have in common with this one, if they wait for each other: a topic."""
+    holds_up: bool = False
+    """True if a publisher waits because this pipe takes nothing of what is shared."""
 
 
 def pipe_parts(lowest: object) -> Iterator[tuple[object, PipePart]]:
@@ -48,11 +52,12 @@ def pipe_parts(lowest: object) -> Iterator[tuple[object, PipePart]]:
         waiting += part.upstream
 
 
-def lowest_subscriber(subscriber: object) -> object:
-    """Return the subscriber at the end of a pipe that begins with `subscriber`."""
-    for _ in range(MOST_PARTS):
-        below = getattr(subscriber, "subscriber_below", None)
+def subscribers_below(subscriber: object) -> list[object]:
+    """Return `subscriber` and those below it; the last one is at the end of the pipe."""
+    found = [subscriber]
+    while len(found) <= MOST_PARTS:
+        below = getattr(found[-1], "subscriber_below", None)
         if below is None:
-            return subscriber
-        subscriber = below
-    return subscriber
+            break
+        found.append(below)
+    return found

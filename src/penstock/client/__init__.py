@@ -33,7 +33,13 @@ from penstock.client._extensions_for import (
     if_used,
 )
 from penstock.client._failures import late, not_made, raise_refusal, was_moved
-from penstock.client._live_streams import LONGEST_NAME, OpenStream, SessionStreams, read_pipe
+from penstock.client._live_streams import (
+    LONGEST_NAME,
+    OpenStream,
+    SessionStreams,
+    read_pipe,
+    read_subscriber,
+)
 from penstock.client._opening import (
     RequestOpening,
     StreamOpening,
@@ -142,6 +148,7 @@ __all__ = [
     "protocols_of",
     "raise_refusal",
     "read_pipe",
+    "read_subscriber",
     "refuse_unknown",
     "registry_of",
     "report",

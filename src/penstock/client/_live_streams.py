@@ -7,10 +7,10 @@ Rules of this file:
 * A look changes nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from penstock.api import UNBOUNDED, PipePart, lowest_subscriber, pipe_parts
+from penstock.api import UNBOUNDED, PipePart, pipe_parts, subscribers_below
 from penstock.reader import StreamBuffer
 from penstock.session import (
     OldestStream,
@@ -32,7 +32,20 @@ _ENDING: Final = frozenset({SendingState.FLUSHING, SendingState.FAILING})
 class OpenStream:
     """One stream of a look: its record without what the record of another stream tells."""
 
-    __slots__ = ("fields", "is_awaited", "key", "sources", "stream", "subscriber", "task")
+    __slots__ = (
+        "fields",
+        "holds_up",
+        "is_awaited",
+        "key",
+        "shared",
+        "sources",
+        "stage",
+        "stream",
+        "subscriber",
+        "task",
+        "tasks",
+        "worker",
+    )
 
     def __init__(self, stream: Any, fields: dict[str, Any]) -> None:
         self.stream: Any = stream
@@ -41,6 +54,18 @@ class OpenStream:
         self.key: str = fields["key"]
         self.task: Any = None
         """The task that makes its elements, or the one that reads them."""
+        self.tasks: list[Any] = []
+        """The tasks that make its elements, or work on them in an operator."""
+        self.stage: str = ""
+        """The first operator, from its subscriber up, whose function works on an element; empty if
+        none does.
+        """
+        self.worker: Any = None
+        """The task of that operator."""
+        self.shared: object = None
+        """What it has in common with other streams of this side: a topic."""
+        self.holds_up: bool = False
+        """A publisher waits because this stream takes nothing of what is shared."""
         self.is_awaited: bool = False
         """A task waits for an element of this stream of the peer."""
         self.sources: list[ReceivingStream] = []
@@ -50,7 +75,7 @@ class OpenStream:
 
     def record(self, waits_on: tuple[str, ...] = (), place: str = "") -> LiveStream:
         """Return the record."""
-        return LiveStream(**self.fields, waits_on=waits_on, place=place)
+        return LiveStream(**self.fields, waits_on=waits_on, place=place, stage=self.stage)
 
 
 class SessionStreams:
@@ -153,8 +178,6 @@ class SessionStreams:
     def _received(
         self, stream: ReceivingStream, known: dict[str, Any], *, is_suspended: bool
     ) -> OpenStream:
-        subscriber = lowest_subscriber(stream.subscriber_below)
-        counts = subscriber.statistics() if isinstance(subscriber, StreamBuffer) else None
         target = stream.target
         waits = waits_for(
             Standing(outbound=False, is_suspended=is_suspended, demand=stream.outstanding)
@@ -167,42 +190,80 @@ class SessionStreams:
                 "outbound": False,
                 "stream": stream.id,
                 "state": stream.state.name.lower(),
-                "requested": None if counts is None else counts.requested,
-                "delivered": None if counts is None else counts.received,
                 "demand": stream.outstanding,
                 "held": stream.held(),
                 "serializer": "",
-                "position": subscriber.position if isinstance(subscriber, StreamBuffer) else None,
                 "lag": None,
                 "waits_for": waits,
                 "limit": "",
                 "parts": (),
             },
         )
-        opened.subscriber = subscriber
-        if isinstance(subscriber, StreamBuffer):
-            opened.task = getattr(subscriber, "opener", None)
-            opened.is_awaited = subscriber.is_awaited
-        else:
-            # The wait for the answer to a request.
-            opened.task = getattr(subscriber, "waiting_task", None) or getattr(
-                stream, "waiting_task", None
-            )
-            opened.is_awaited = opened.task is not None
+        read_subscriber(opened, stream.subscriber_below)
         return opened
+
+
+def read_subscriber(opened: OpenStream, below: object) -> None:
+    """Add what the subscriber at the end of a stream of the peer tells; `below` is the first of the
+    pipe to it.
+    """
+    parts = subscribers_below(below)
+    subscriber = opened.subscriber = parts[-1]
+    if isinstance(subscriber, StreamBuffer):
+        counts = subscriber.statistics()
+        opened.fields.update(
+            requested=counts.requested, delivered=counts.received, position=subscriber.position
+        )
+        opened.task = getattr(subscriber, "opener", None)
+        opened.is_awaited = subscriber.is_awaited
+    else:
+        opened.fields.update(requested=None, delivered=None, position=None)
+        # The wait for the answer to a request.
+        opened.task = getattr(subscriber, "waiting_task", None) or getattr(
+            opened.stream, "waiting_task", None
+        )
+        opened.is_awaited = opened.task is not None
+    found = [part for part in map(_part_of, reversed(parts)) if part is not None and part.label]
+    opened.fields["parts"] = tuple(StreamPart(part.label, part.held) for part in found)
+    _note_stage(opened, found)
+
+
+def _part_of(subscriber: object) -> PipePart | None:
+    look = getattr(subscriber, "pipe_part", None)
+    part = None if look is None else look()
+    return part if isinstance(part, PipePart) else None
+
+
+def _note_stage(opened: OpenStream, parts: Sequence[PipePart]) -> None:
+    """Note the first part, from the subscriber up, whose function works on an element: the elements
+    above it wait for it.
+    """
+    for part in parts:
+        if part.task is not None:
+            opened.worker, opened.stage = part.task, part.label
+            break
 
 
 def read_pipe(opened: OpenStream, upstream: object) -> None:
     """Add what the pipe above a stream tells."""
     parts: list[StreamPart] = []
     position = lag = None
+    is_line = True  # so far each part has one above it
     for each, part in pipe_parts(upstream):
         if isinstance(each, ReceivingStream):
             opened.sources.append(each)
         elif part.label:
             parts.append(StreamPart(part.label, part.held))
         position, lag = _place_in_log(part, position, lag)
-        opened.task = opened.task or part.task
+        if part.task is not None:
+            # Only on one line: beside an operator of a merge other elements go on.
+            if not opened.tasks and part.upstream and is_line:
+                opened.worker, opened.stage = part.task, part.label
+            opened.tasks.append(part.task)
+            opened.task = opened.task or part.task
+        if part.shared is not None and opened.shared is None:
+            opened.shared, opened.holds_up = part.shared, part.holds_up
+        is_line = is_line and len(part.upstream) <= 1
     opened.fields.update(parts=tuple(parts), position=position, lag=lag)
 
 

@@ -36,7 +36,7 @@ from penstock.api import (
     Rejected,
     Role,
 )
-from penstock.spi import PeerIdentity, decode_credentials, encode_credentials
+from penstock.spi import PeerIdentity, decode_credentials, encode_credentials, verdict_fault
 
 CREDENTIALS: Final = 0x42
 VERDICT: Final = 0x43
@@ -204,6 +204,8 @@ class _ActiveAuth:
             self.examine(*found, now)
 
     def _apply(self, principal: Any, error: Exception | None, now: float) -> None:
+        if error is None:
+            error = verdict_fault(principal, "authenticate")
         if error is not None or principal is None or principal is False:
             if error is not None and not isinstance(
                 error, NotAvailable | PublicError | Rejected | UnicodeDecodeError

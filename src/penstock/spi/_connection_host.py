@@ -127,6 +127,7 @@ class ConnectionHost(ABC):
         protocol: str,
         collects: bool = False,
         reservation: Reservation | None = None,
+        trace: str = "",
     ) -> None:
         """Subscribe `subscriber`, which takes bytes, to the publisher `name` of the service.
         May checkpoint.
@@ -142,7 +143,7 @@ class ConnectionHost(ABC):
         `on_next_many`, and collects when it looks at the elements that have come.
 
         `reservation` is that of the same client: if the memory is full, the elements that wait here
-        go first if that does.
+        go first if that does. `trace` is the ``traceparent`` of the request, if it has a good one.
 
         Raises NotAvailable if `peer` may not open a publisher of that name, or none exists,
         LimitExceeded if `peer` has as many streams as `Limits.max_subscriptions`, or all clients
@@ -192,6 +193,9 @@ class RequestTransport(Transport):
     """A transport that looks after each accepted connection before a session does. It may answer
     the client itself: HTTP does.
     """
+
+    protocol: str = "http"
+    """The protocol of its requests, for the statistics of the server."""
 
     @abstractmethod
     async def serve_connection(

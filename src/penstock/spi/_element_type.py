@@ -81,7 +81,7 @@ def element_type(kind: Any) -> ElementType:
     """Return what is known of a type. Raises UsageError for an unsupported one."""
     title = kind.__name__ if isinstance(kind, type) else shown(kind)
     try:
-        tag, members = _tagged_members(kind)
+        tag, members = tagged_members(kind)
         infos = [kinds.type_info(each) for each in members.values() or (kind,)]
     except NameError as error:
         raise UsageError(
@@ -131,7 +131,7 @@ def is_model(kind: Any) -> bool:
     return hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_validate")
 
 
-def _tagged_members(kind: Any) -> tuple[str, dict[str, Any]]:
+def tagged_members(kind: Any) -> tuple[str, dict[str, Any]]:
     """Return the key and the members of a union of records that a Literal of texts tells apart.
 
     msgspec reads such a union of Structs only. This is for a whole element, and not for its parts.

@@ -11,7 +11,6 @@ Rules of this file:
 """
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import MappingProxyType
@@ -24,7 +23,8 @@ from penstock.api import PluginError
 from penstock.spi import _hookspecs
 from penstock.spi._events import OBSERVER_HOOKS, Event
 from penstock.spi._factory import Factory
-from penstock.spi._hookspecs import GROUP
+from penstock.spi._finding import GROUP
+from penstock.spi._name_claims import NAME
 from penstock.spi._one_line import one_line
 from penstock.spi._serializer import Serializer
 from penstock.spi._statistics import Fact
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NAME: Final = re.compile(r"[a-z][a-z0-9.-]*", re.ASCII)
 FIRST_FOREIGN_ID: Final = 128
 HIGHEST_ID: Final = (1 << 63) - 1
 RESERVED_ENCODINGS: Final = MappingProxyType({16: "penstock-msgpack", 17: "penstock-protobuf"})

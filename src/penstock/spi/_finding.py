@@ -20,8 +20,10 @@ from typing import Final
 
 import attrs
 
-from penstock.spi._hookspecs import GROUP
 from penstock.spi._one_line import one_line
+
+GROUP: Final = "penstock"
+"""The group of entry points in which plugins are found."""
 
 COMMANDS: Final = "penstock_commands"
 """The group of the entry points that are commands of the command line."""

@@ -31,15 +31,13 @@ from penstock.spi._events import (
     StreamOpened,
 )
 from penstock.spi._factory import Factory
+from penstock.spi._finding import GROUP
 from penstock.spi._serializer import Serializer
 from penstock.spi._statistics import Fact
 from penstock.spi._url_source import UrlSource
 
 if TYPE_CHECKING:
     from penstock.spi._transport import Transport
-
-GROUP: Final = "penstock"
-"""The group of entry points in which plugins are found."""
 
 _spec: Final = pluggy.HookspecMarker(GROUP)
 

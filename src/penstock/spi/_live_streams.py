@@ -109,6 +109,11 @@ class LiveStream:
     stream: int
     """Its id on the connection; the same on both sides. 0 where streams have none."""
 
+    trace: str = ""
+    """The ``traceparent`` of W3C Trace Context with which it was opened, where its protocol shows
+    it: the same on both sides, also behind a proxy. Empty if it has none.
+    """
+
     state: str
     """The state of its protocol: ``live``."""
 
@@ -151,4 +156,9 @@ class LiveStream:
     place: str
     """Where the code that it waits for is now: ``billing.py:42 in totals``; empty if that is not
     known.
+    """
+
+    stage: str = ""
+    """The operator of `parts` that is working on an element: the elements above it wait for it.
+    Empty if none is.
     """

@@ -9,9 +9,14 @@ Rules of this file:
   peers negotiate by number, so the name alone is of no use.
 """
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 import attrs
+
+NAME: Final = re.compile(r"[a-z][a-z0-9.-]*", re.ASCII)
+"""A name that a plugin may claim."""
 
 ClaimKey = tuple[str, str | int]
 """The kind of an offer ("transport", "extension id"), and its name or number."""

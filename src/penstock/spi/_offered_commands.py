@@ -16,11 +16,10 @@ import attrs
 
 from penstock.api import PluginError
 from penstock.spi._command import Command
-from penstock.spi._examine import NAME
 from penstock.spi._finding import OWN_DISTRIBUTION, DisabledPlugins, Found, find_plugins
-from penstock.spi._name_claims import NameClaim, settle
+from penstock.spi._name_claims import NAME, NameClaim, settle
 from penstock.spi._one_line import one_line
-from penstock.spi._registry import PluginReport, PluginStatus, Problem
+from penstock.spi._plugin_report import PluginReport, PluginStatus, Problem
 
 
 @attrs.frozen(kw_only=True)

@@ -8,6 +8,7 @@ from penstock.spi._connection_host import (
     RequestTransport,
     Reservation,
 )
+from penstock.spi._late_transport import LateTransport
 from penstock.spi._socket_connection import SocketConnection
 from penstock.spi._socket_listener import SocketListener
 from penstock.spi._tcp_sockets import listen_tcp, open_tcp
@@ -29,6 +30,7 @@ __all__ = [
     "Connection",
     "ConnectionHost",
     "HostedSubscription",
+    "LateTransport",
     "Listener",
     "MessageConnection",
     "RequestTransport",

@@ -11,7 +11,6 @@ Rules of this file:
 """
 
 import difflib
-import enum
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -33,6 +32,7 @@ from penstock.spi._finding import (
     find_plugins,
 )
 from penstock.spi._name_claims import ClaimKey, NameClaim, quoted, settle
+from penstock.spi._plugin_report import PluginReport, PluginStatus, Problem
 from penstock.spi._serializer import Serializer
 from penstock.spi._statistics import Fact
 from penstock.spi._url_source import UrlSource
@@ -41,56 +41,6 @@ if TYPE_CHECKING:
     from penstock.spi._transport import Transport
 
 T = TypeVar("T")
-
-
-class PluginStatus(enum.Enum):
-    """The result of examining a plugin."""
-
-    ACTIVE = "active"
-    """Its offers are in the registry."""
-
-    REFUSED = "refused"
-    """It is broken, and was left out."""
-
-    DISABLED = "disabled"
-    """``PENSTOCK_DISABLE_PLUGINS`` disables it."""
-
-
-@attrs.frozen(kw_only=True)
-class PluginReport:
-    """One plugin that was found, and the result of examining it."""
-
-    name: str
-    """The name of its entry point, or of the object that the program passed in."""
-
-    distribution: str
-    """The distribution that declares it; empty for an object that the program passed in."""
-
-    version: str
-    """The version of that distribution."""
-
-    status: PluginStatus
-    """The result."""
-
-    offers: tuple[str, ...] = ()
-    """Its offers, for people: ``transport tcp``."""
-
-    reason: str = ""
-    """The reason if it is not active."""
-
-
-@attrs.frozen(kw_only=True)
-class Problem:
-    """A problem of a plugin."""
-
-    plugin: str
-    """The name of the plugin; empty if the problem concerns no single plugin."""
-
-    message: str
-    """The problem and its consequence."""
-
-    def __str__(self) -> str:
-        return f"plugin {self.plugin!r} {self.message}" if self.plugin else self.message
 
 
 @attrs.frozen(kw_only=True, repr=False)

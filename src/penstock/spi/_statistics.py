@@ -203,13 +203,17 @@ class ServerStatistics:
     """Seconds since the server began to listen."""
 
     connections: Mapping[tuple[str, str], int]
-    """The open connections by protocol and transport: ``{("rsio", "tcp"): 7}``."""
+    """The open connections by protocol and transport: ``{("rsio", "tcp"): 7}``. Those of clients
+    that send requests are there as well: ``{("http", "https"): 3}``.
+    """
 
     handshaking: int
     """Connections whose client has not said hello."""
 
     accepted: int
-    """Connections on which both sides have said hello, since the beginning."""
+    """Connections whose client is known, since the beginning: both sides have said hello, or the
+    first request has come.
+    """
 
     sending: DirectionStatistics
     """The streams that the server publishes, of all connections."""
@@ -218,7 +222,9 @@ class ServerStatistics:
     """The streams that the server has subscribed to at its clients."""
 
     sent_bytes: int
-    """Bytes on the wire, with all headers, since the beginning."""
+    """Bytes on the wire, with all headers, since the beginning; without those of HTTP requests,
+    which their transport answers.
+    """
 
     received_bytes: int
     """The same of what has come."""

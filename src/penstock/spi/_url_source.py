@@ -10,11 +10,12 @@ Rules of this file:
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from contextlib import AbstractAsyncContextManager
+from typing import Any, ClassVar
 
 import attrs
 
-from penstock.api import Credentials, Limits
+from penstock.api import Credentials, Limits, UsageError
 from penstock.spi._options import TransportOptions
 
 
@@ -25,6 +26,11 @@ class SourceOptions:
     limits: Limits
     transport: TransportOptions
     credentials: Credentials | None = None
+
+    traceparent: str = ""
+    """What tells this subscription from all others, as W3C Trace Context has it. A plugin whose
+    protocol has a place for it sends it, so that the maps of demand of both sides show one stream.
+    """
 
 
 class ElementSink(ABC):
@@ -71,3 +77,12 @@ class UrlSource(ABC):
         means that the subscriber has cancelled: the peer is told within
         `TransportOptions.close_timeout`. Nothing of it is open when it has ended. Checkpoints.
         """
+
+    def log_at(
+        self, url: str, options: SourceOptions, *, read_only: bool = True, retention: Any = None
+    ) -> AbstractAsyncContextManager[Any]:
+        """Return the `penstock.Log` at `url`, to be opened with ``async with``: for reading, or
+        with ``read_only=False`` and the `penstock.Retention` that the log needs to append to it.
+        Raises UsageError, which is what a scheme without logs always does.
+        """
+        raise UsageError(f"{url!r} is read as a stream, and is no log that can be opened")

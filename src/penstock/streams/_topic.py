@@ -18,13 +18,18 @@ Rules of this file:
   once for all members of one encoding. A member that closes its batch gets the next element with a
   call, and is a member again then. So a hundred streams over a network cost a call each once in a
   turn of the run loop, and not with each element.
+* Elements that the topic has itself no longer, and a subscriber still holds, count in the memory of
+  the peer that does not take them (`SourceMemory`). The last `buffer` and the last `retain`
+  elements are the same objects for all subscribers, and belong to the topic.
 * `publish` lets other tasks run when it has to wait, up to `GRACE_PASSES` times when a subscriber
   has used up its demand and might lose elements, and after `TURN_SECONDS`.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from math import inf
 from time import monotonic
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
@@ -47,11 +52,13 @@ from penstock.api import (
     lender_of,
     on_next_many_of,
     shown,
+    subscribers_below,
 )
 from penstock.core import (
     Relay,
     Report,
     Scope,
+    SourceMemory,
     SubscriberGuard,
     check_count,
     check_hook,
@@ -86,6 +93,9 @@ GRACE_PASSES: Final = 32
 demand, or for which one more element waits now. A stream of this process has requested more after
 a few, one over loopback as a rule. One that requests nothing more uses up its buffer, and costs
 the publisher nothing from then on."""
+
+MOST_NAMED: Final = 16
+"""Subscribers that hold up a topic and are looked at: one of them is named."""
 
 _NONE: Final = type(None)
 _BYTES: Final = {bytes}
@@ -146,6 +156,7 @@ class Topic(Source[T], Publisher[T]):
         "_grace",
         "_groups",
         "_is_delivering",
+        "_joined",
         "_least_limit",
         "_membership_changed",
         "_on_violation",
@@ -190,6 +201,9 @@ class Topic(Source[T], Publisher[T]):
         # Each subscription is in one of these two: a call with each element, or a member.
         self._single: dict[_TopicSubscription[T], None] = {}
         self._groups: dict[Convert | None, dict[_TopicSubscription[T], SharedBatch]] = {}
+        # Subscribers that got retained elements, and the value of `_published` at which the topic
+        # has these no longer. In the order in which they joined.
+        self._joined: dict[_TopicSubscription[T], int] = {}
         self.appended: int = 0
         """Elements that were appended to the batches of members, in all."""
         # The least `limit` of a member, or less.
@@ -332,7 +346,7 @@ class Topic(Source[T], Publisher[T]):
         )
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
-        self._join(subscriber, scope.max_hold_up)
+        self._join(subscriber, scope.max_hold_up, scope.memory)
 
     @property
     def prefetch(self) -> int:
@@ -341,14 +355,20 @@ class Topic(Source[T], Publisher[T]):
         """
         return 0 if self._slow is SlowPolicy.LATEST else DEFAULT_DEMAND
 
-    def _join(self, subscriber: Subscriber[T], own_bound: float) -> None:
+    def _join(
+        self, subscriber: Subscriber[T], own_bound: float, memory: SourceMemory | None = None
+    ) -> None:
         end = self._end
         retained = self._retained if end is None or end.error is None else ()
-        subscription = _TopicSubscription(self, subscriber, retained, self._room.bound(own_bound))
+        subscription = _TopicSubscription(
+            self, subscriber, retained, self._room.bound(own_bound), memory
+        )
         if end is None:
             # Before on_subscribe: the subscriber may call complete() inside it, and must get
             # that end.
             self._subscriptions[subscription] = self._single[subscription] = None
+            if retained and memory is not None:
+                self._joined[subscription] = self._published + len(retained)
             self.update_full(subscription)
             self._membership_changed.unpark_all()
         subscription.start(subscriber)
@@ -418,9 +438,23 @@ class Topic(Source[T], Publisher[T]):
                 self._renew_members()
         finally:
             self._is_delivering = False
+        if self._joined:
+            self._count_retained()
         if self._end is not None:
             # complete() was called inside a signal; now all subscribers have the element.
             self._signal_end(self._end)
+
+    def _count_retained(self) -> None:
+        """Count the retained elements that only subscribers have now. The most of them that are
+        not counted are those of one full `retain`.
+        """
+        # As many at a time as are due: a subscriber may leave while it is counted.
+        while self._joined:
+            subscription, due = next(iter(self._joined.items()))
+            if due > self._published:
+                break
+            del self._joined[subscription]
+            subscription.count_retained()
 
     def _append_to_batches(self, burst: "Burst") -> "list[_TopicSubscription[T]]":
         """Append elements to the batches of all members. Return those whose batch does not take
@@ -494,6 +528,7 @@ class Topic(Source[T], Publisher[T]):
             if subscription.is_member:
                 self.leave_group(subscription)
             del self._subscriptions[subscription], self._single[subscription]
+            self._joined.pop(subscription, None)
         self._membership_changed.unpark_all()
         self.update_full(subscription)
 
@@ -507,6 +542,18 @@ class Topic(Source[T], Publisher[T]):
             self._full += 1 if is_full else -1
             if not self._full:
                 self._room.wake()
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while a publisher waits for room."""
+        return self._publish_lock.locked()
+
+    def held_up_by(self) -> list[object]:
+        """Return the subscribers that a publisher waits for now; the last one of each pipe."""
+        if not self.is_waiting:
+            return []
+        full = (each for each in self._subscriptions if each.is_full)
+        return [subscribers_below(each)[-1] for each in islice(full, MOST_NAMED)]
 
     def count_failed(self) -> None:
         """Count a subscriber that gets `SlowSubscriber`."""
@@ -619,11 +666,14 @@ class _TopicSubscription(Subscription, Generic[T]):
 
     __slots__ = (
         "_buffered",
+        "_counted",
         "_demand",
         "_end",
+        "_is_retained_counted",
         "_is_signalling",
         "_lender",
         "_max_hold_up",
+        "_memory",
         "_moved_at",
         "_position",
         "_retained",
@@ -639,8 +689,12 @@ class _TopicSubscription(Subscription, Generic[T]):
         subscriber: Subscriber[T],
         retained: "deque[T] | tuple[()]",
         max_hold_up: float,
+        memory: SourceMemory | None,
     ) -> None:
         self._topic = topic
+        self._memory = memory
+        self._counted = 0  # bytes of it
+        self._is_retained_counted = False
         self._subscriber: Subscriber[T] | None = subscriber
         # For a member: the demand at the time when `Topic.appended` was `_position`.
         self._demand = 0
@@ -663,9 +717,17 @@ class _TopicSubscription(Subscription, Generic[T]):
         """The number of elements that wait for demand."""
         return len(self._retained) + len(self._buffered)
 
+    @property
+    def subscriber_below(self) -> object:
+        """The subscriber that is signalled next."""
+        return self._subscriber
+
     def pipe_part(self) -> PipePart:
         """Return the part for those who look at the pipe."""
-        return PipePart("topic", self.waiting)
+        topic = self._topic
+        return PipePart(
+            "topic", self.waiting, shared=topic, holds_up=self.is_full and topic.is_waiting
+        )
 
     def has_room(self, buffer: int) -> bool:
         """Return whether an element that is published now would be signalled,
@@ -746,6 +808,9 @@ class _TopicSubscription(Subscription, Generic[T]):
                 self._buffered = deque()
             self._buffered.append(element)
             self._topic.note_laggard()
+            if self._memory is not None and slow is SlowPolicy.DROP_NEWEST:
+                # It may keep them for ever. With another policy they are the last of the topic.
+                self._count(element)
             return 0
         if slow is SlowPolicy.FAIL:
             # Before the signal (rule 1.6): a request from inside on_error must find a subscription
@@ -759,6 +824,32 @@ class _TopicSubscription(Subscription, Generic[T]):
             self._buffered.popleft()
             self._buffered.append(element)
         return 1
+
+    # --- the memory of the peer
+
+    def count_retained(self) -> None:
+        """Count the retained elements that wait: the topic has dropped them."""
+        self._is_retained_counted = True
+        self._count(*self._retained)
+
+    def _count(self, *elements: T) -> None:
+        if self._memory is not None:
+            size = sum(map(_size_of, elements))
+            self._counted += size
+            # Last: the budget may close the connection, which cancels this subscription.
+            self._memory.change(size)
+
+    def _count_taken(self, waiting: object, taken: Sequence[T]) -> None:
+        """Count elements no more that were taken out of those that wait."""
+        if self._is_retained_counted or waiting is not self._retained:
+            # An element may have changed its size meanwhile.
+            size = sum(map(_size_of, taken)) if self.waiting else self._counted
+            self._forget(min(size, self._counted))
+
+    def _forget(self, size: int) -> None:
+        if size and self._memory is not None:
+            self._counted -= size
+            self._memory.change(-size)
 
     # --- a member of a group
 
@@ -868,12 +959,18 @@ class _TopicSubscription(Subscription, Generic[T]):
                 on_next_many = _list_method(self._subscriber) if count > 1 else None
                 if on_next_many is None:
                     self._spend(1)
-                    self._subscriber.on_next(waiting.popleft())
+                    element = waiting.popleft()
+                    if self._counted:
+                        self._count_taken(waiting, (element,))
+                    self._subscriber.on_next(element)
                 else:
                     # One call for all that wait: a subscriber
                     # that has fallen behind catches up faster.
                     self._spend(count)
-                    on_next_many([waiting.popleft() for _ in range(count)])
+                    elements = [waiting.popleft() for _ in range(count)]
+                    if self._counted:
+                        self._count_taken(waiting, elements)
+                    on_next_many(elements)
         finally:
             self._is_signalling = False
         if self._end is not None:
@@ -895,6 +992,7 @@ class _TopicSubscription(Subscription, Generic[T]):
         subscriber, self._subscriber = self._subscriber, None
         # The subscriber may keep its subscription, and that must not keep elements.
         self._retained = self._buffered = _EMPTY
+        self._forget(self._counted)
         self._topic.remove(self)
         self._lender = None
         return subscriber
@@ -906,6 +1004,13 @@ def _list_method(subscriber: Subscriber[T]) -> Callable[[Sequence[T]], None] | N
     if isinstance(subscriber, Relay) and not subscriber.takes_lists:
         return None
     return on_next_many_of(subscriber)
+
+
+def _size_of(element: object) -> int:
+    """Return the bytes of an element. Of an object that is not bytes only its own: to follow what
+    it refers to would cost more than to publish it.
+    """
+    return len(element) if isinstance(element, bytes) else sys.getsizeof(element)
 
 
 class Burst:

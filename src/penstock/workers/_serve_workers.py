@@ -34,6 +34,7 @@ def serve_workers(  # noqa: PLR0913  # the options of a server, each with a defa
     credentials: Credentials | None = None,
     resume: bool = False,
     insecure: bool = False,
+    inspect: bool = False,
     handover: str | PathLike[str] | None = None,
 ) -> int:
     """Serve `service` at each of `urls` with several processes, until SIGINT or SIGTERM comes, and
@@ -47,13 +48,14 @@ def serve_workers(  # noqa: PLR0913  # the options of a server, each with a defa
     before ``task_status.started()``. When it returns, the worker goes on.
 
     The bounds for connections in `limits` hold for all workers together, and each worker has its
-    part of `Limits.memory_budget`. Signals are those of `run`. SIGHUP starts the next version of
+    part of `Limits.memory_budget`. With `inspect` each worker offers ``penstock/demand``, with the
+    streams of all of them. Signals are those of `run`. SIGHUP starts the next version of
     the program beside this one, and lets this one drain when that serves: no connection is refused
     meanwhile. If the next version does not start, this one goes on. `handover` is the path of a
     Unix socket at which another start of the program, with the same path, can take over in the same
     way: that one has the listening sockets then, and this one ends. A worker that ends is replaced.
-    Raises UsageError if an address cannot be bound, or if one of the first workers cannot serve,
-    with its reason. Windows has no such processes.
+    Raises UsageError if an address cannot be bound, if one of the first workers cannot serve, and
+    on Windows.
     """
     settings = WorkerSettings(
         service=service,
@@ -64,6 +66,7 @@ def serve_workers(  # noqa: PLR0913  # the options of a server, each with a defa
         main=main,
         resume=resume,
         insecure=insecure,
+        inspect=inspect,
     )
     check(settings, workers)
 
@@ -71,7 +74,6 @@ def serve_workers(  # noqa: PLR0913  # the options of a server, each with a defa
         for address in supervisor.addresses:
             _log.info("serving at %s", address)
 
-    # Both signals end a program in good order.
     ended = trio.run(
         partial(
             supervise,
@@ -144,6 +146,5 @@ def check(settings: WorkerSettings, workers: int | None) -> None:
         split(text)
     if not settings.urls:
         raise UsageError(
-            "serve_workers() was given no URL; say where to listen, for example "
-            "tcp://127.0.0.1:7000"
+            "serve_workers() was given no URL; say where to listen, as in tcp://127.0.0.1:7000"
         )

@@ -28,6 +28,7 @@ class WorkerSettings:
     """``module:function``, or None."""
     resume: bool = False
     insecure: bool = False
+    inspect: bool = False
     safe_path: bool = False
     """Do not search the current folder for modules."""
     is_verbose: bool = False

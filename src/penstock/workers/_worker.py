@@ -172,6 +172,7 @@ def _run(
         record=None,
         resume=settings.resume,
         insecure=settings.insecure,
+        inspect=settings.inspect,
         on_violation=log_violation,
         share=share,
     )

@@ -330,6 +330,18 @@ def test_feed_stops_after_max_messages_and_continues_with_the_next_call() -> Non
     assert collected.messages == [AFTER] * 5
 
 
+@pytest.mark.parametrize("rest", [b"\x11", b"\x11\x80", b"\x26\x00\x04b"])
+def test_a_part_of_a_message_is_not_more_to_decode(rest: bytes) -> None:
+    """Also when the part is the last message of a turn: a caller that calls again as long as there
+    is more once never came to an end.
+    """
+    collected, decoder = make_decoder()
+    assert decoder.feed(rsio.encode(AFTER) + rest, max_messages=1)
+    assert not decoder.feed(b"", max_messages=1)
+    assert collected.messages == [AFTER]
+    assert decoder.held == len(rest)
+
+
 def test_a_large_element_in_small_chunks_is_joined_once() -> None:
     """3,000 chunks of 100 bytes cause at most three joins."""
     collected, decoder = make_decoder()

@@ -147,6 +147,8 @@ def test_a_bound_on_messages_is_kept() -> None:
         3,
     ]
     assert decoder.held == 0
+    assert not decoder.feed(encoded(rsio.Cancel(subscriber=4))[:1], max_messages=1)  # a part
+    assert decoder.held == 1
 
 
 WORDS: dict[str, str] = {

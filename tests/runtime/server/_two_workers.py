@@ -131,6 +131,7 @@ async def worker(
         record=None,
         resume=True,
         insecure=False,
+        inspect=True,
         on_violation=log_violation,
         share=share,
     )

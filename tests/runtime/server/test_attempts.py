@@ -12,7 +12,7 @@ import trio.testing
 
 import penstock
 from penstock import Credentials
-from penstock.api import AuthRefused, Rejected
+from penstock.api import AuthRefused, Rejected, UsageError
 from penstock.runtime.server import _attempts as module
 from penstock.runtime.server._attempts import AT_ONCE, MOST_WAITING, PATIENCE, Attempts
 from penstock.spi import PeerIdentity
@@ -235,3 +235,77 @@ async def test_a_client_is_told_to_come_again(autojump_clock: Clock, protocol: s
 
 async def answer(payload: bytes) -> bytes:
     return payload
+
+
+def _generator(*_: object) -> Any:
+    yield "alice"
+
+
+async def _async_generator(*_: object) -> Any:
+    yield "alice"
+
+
+async def _later(verdict: object) -> object:
+    return verdict
+
+
+@pytest.mark.parametrize("data", [b"", b"wrong"])
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        _generator,
+        _async_generator,
+        lambda: _generator,
+        lambda: _later(_generator()),
+        lambda: _later(print),
+    ],
+)
+async def test_what_was_not_run_is_no_principal(verdict: Callable[[], Any], data: bytes) -> None:
+    """A generator or a function that is returned lets nobody in, and counts as a failure."""
+    attempts = Attempts(lambda *_: verdict())
+    for _ in range(AT_ONCE):
+        with pytest.raises(UsageError, match=r"authenticate returned .*, which was not run"):
+            decided = attempts("bearer", data, NEAR)
+            if isawaitable(decided):
+                await decided
+    assert (await Service().ask(RIGHT)) == "alice"
+
+
+async def test_a_client_of_a_function_that_returns_a_generator_is_refused() -> None:
+    """Whoever wrote it is told."""
+    told: list[Exception] = []
+    service = penstock.Service(authenticate=lambda *_: _generator())
+    service.publish("secret", [b"s"])
+    async with penstock.serve(service, "memory://shop", on_violation=told.append):
+        with pytest.raises(AuthRefused):
+            await penstock.collect(
+                penstock.remote("memory://shop/secret", credentials=Credentials.bearer("wrong"))
+            )
+    assert [type(each) for each in told] == [UsageError]
+
+
+async def test_a_server_is_not_let_in_by_a_generator_either() -> None:
+    """The function of a client that examines its server."""
+    told: list[Exception] = []
+    service = penstock.Service(authenticate=lambda *_: "alice")
+    service.publish("numbers", [b"0"])
+    shown = Credentials.bearer("s")
+    async with penstock.serve(service, "memory://shop", credentials=shown):
+        with pytest.raises(AuthRefused):
+            async with penstock.connect(
+                "memory://shop",
+                credentials=shown,
+                authenticate=lambda *_: _generator(),
+                on_violation=told.append,
+            ) as peer:
+                async with peer.subscribe("numbers") as stream:
+                    await anext(stream)
+    assert [type(each) for each in told] == [UsageError]
+
+
+@pytest.mark.parametrize("function", [_generator, _async_generator])
+@pytest.mark.parametrize("what", ["authenticate", "authorize", "may_open"])
+def test_a_function_with_yield_cannot_decide(what: str, function: Any) -> None:
+    """It is refused before the first client comes."""
+    with pytest.raises(UsageError, match=f"{what}=.* has a yield"):
+        penstock.Service(**{what: function})

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from penstock import Service, connect, serve, subscribe
-from penstock.api import PublisherFailed, Rejected, UsageError
+from penstock.api import Limits, PublisherFailed, Rejected, UsageError
 from penstock.runtime.server._inspection import (
     KEYS,
     LOOK_SECONDS,
@@ -20,7 +20,9 @@ from penstock.runtime.server._inspection import (
     RECORDS,
     differences,
     pause_after,
+    renamed,
 )
+from tests.runtime.server._two_workers import FakeWorker, worker
 
 MAP = "penstock/demand"
 
@@ -74,7 +76,7 @@ async def test_an_inspector_gets_the_table_and_then_what_changes(autojump_clock)
                 each for each in streams_in(first) if each["name"] == "endless" and each["out"]
             )
             assert (record["delivered"], record["waits"]) == (3, "demand")
-            assert len(record) == 23
+            assert len(record) == 25
             stream.request(2)
             # Looks of the time before may be under way.
             while record["key"] not in (changed := by_key(await until_looked(inspector))):
@@ -161,6 +163,38 @@ async def test_more_inspectors_than_the_bound_are_refused(autojump_clock) -> Non
         nursery.cancel_scope.cancel()
 
 
+async def test_a_thousand_inspectors_are_refused_by_the_bound(autojump_clock) -> None:
+    """Each of them with the same text, and those that were let in go on."""
+    async with serve(numbers(), "memory://a", inspect=True), trio.open_nursery() as nursery:
+        let_in: list[Any] = []
+        refused: list[str] = []
+
+        async def look(peer: Any) -> None:
+            try:
+                async with peer.subscribe(MAP, serializer="json", demand=4) as stream:
+                    let_in.append(await anext(stream))
+                    async for _ in stream:
+                        pass
+            except PublisherFailed as full:
+                refused.append(str(full))
+
+        for _ in range(10):
+            peer = await nursery.start(connected, "memory://a")
+            for _ in range(100):
+                nursery.start_soon(look, peer)
+        await trio.sleep(5)
+        assert [each["kind"] for each in let_in] == ["service"] * MOST_INSPECTORS
+        assert len(refused) == 1000 - MOST_INSPECTORS
+        assert all("end another one" in each for each in refused)
+        nursery.cancel_scope.cancel()
+
+
+async def connected(url: str, *, task_status: trio.TaskStatus[Any]) -> None:
+    async with connect(url) as peer:
+        task_status.started(peer)
+        await trio.sleep_forever()
+
+
 async def test_another_server_of_the_same_service_does_not_offer_it(autojump_clock) -> None:
     """The service is not changed, and what is added to it later is offered by both."""
     service = numbers()
@@ -230,3 +264,63 @@ def test_a_message_has_a_bounded_number_of_streams() -> None:
     assert list(differences(table, dict(table))) == []
     many = {str(key): {"key": str(key)} for key in range(KEYS + 1)}
     assert [len(message["keys"]) for message in differences(many, {})] == [KEYS, 1]
+
+
+async def test_the_map_of_a_worker_has_the_streams_of_all(autojump_clock) -> None:
+    """With keys of their own, also those that a stream waits on. A stream that stands still does
+    not change from look to look, and one that ends is gone.
+    """
+    group: dict[str, FakeWorker] = {}
+    async with (
+        worker("7", group, numbers(), "memory://one", Limits()),
+        worker("8", group, numbers(), "memory://two", Limits()),
+        connect("memory://two") as peer,
+        subscribe(f"memory://one/{MAP}", serializer="json") as inspector,
+    ):
+        async with peer.subscribe("endless", demand=3) as stream:
+            await anext(stream)
+            await trio.sleep(1)
+            found = by_key(await until_looked(inspector))
+            (key,) = (
+                each
+                for each, fields in found.items()
+                if each.startswith("8.") and fields["name"] == "endless" and fields["out"]
+            )
+            assert found[key]["delivered"] == 3
+            for _ in range(3):
+                await until_looked(inspector)
+            assert key not in by_key(await until_looked(inspector))
+        while key not in [
+            gone
+            for message in await until_looked(inspector)
+            if message["kind"] == "gone"
+            for gone in message["keys"]
+        ]:
+            pass
+
+
+async def test_a_worker_that_hangs_is_left_out_of_the_look(autojump_clock) -> None:
+    """The look comes nevertheless, and has the streams of the others."""
+    group: dict[str, FakeWorker] = {}
+    async with (
+        worker("7", group, numbers(), "memory://one", Limits()),
+        worker("8", group, numbers(), "memory://two", Limits()) as (_, other),
+        subscribe(f"memory://one/{MAP}", serializer="json") as inspector,
+    ):
+
+        async def hang(_stream: object, _host: object) -> None:
+            await trio.sleep_forever()
+
+        other.answer(MAP, hang)
+        for _ in range(3):
+            messages = await until_looked(inspector)
+        assert messages[-1]["streams"] > 0
+
+
+def test_keys_of_another_worker_are_renamed_and_its_clock_is_translated() -> None:
+    """A time that differs by less than half a second is the one that is known."""
+    fields = {"key": "1s1", "on": ["1r2"], "since": 3.0, "name": "x"}
+    found = renamed(fields, "8", 100.0, {})
+    assert found == {"key": "8.1s1", "on": ["8.1r2"], "since": 103.0, "name": "x"}
+    assert renamed(fields, "8", 100.3, {"8.1s1": found})["since"] == 103.0
+    assert renamed(fields, "8", 100.8, {"8.1s1": found})["since"] == 103.8

@@ -1,6 +1,6 @@
 """The user's `may_open`: every failure of it is a refusal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -26,6 +26,10 @@ async def _late(*_: object) -> bool:
     return True
 
 
+def iter_true() -> Iterator[bool]:
+    yield True
+
+
 @pytest.mark.parametrize(
     ("may_open", "reason", "reported"),
     [
@@ -35,8 +39,19 @@ async def _late(*_: object) -> bool:
         (raising(PublicError("not yours")), "may_open raised PublicError: not yours", None),
         (raising(ValueError("a secret")), "may_open raised ValueError", ValueError),
         (lambda *_: _late(), "may_open returned an awaitable", UsageError),
+        (lambda *_: iter_true(), "may_open returned no verdict", UsageError),
+        (lambda *_: iter_true, "may_open returned no verdict", UsageError),
     ],
-    ids=["false", "none", "not available", "public error", "fault", "coroutine"],
+    ids=[
+        "false",
+        "none",
+        "not available",
+        "public error",
+        "fault",
+        "coroutine",
+        "generator",
+        "function",
+    ],
 )
 def test_each_failure_refuses_and_only_faults_are_reported(
     may_open: Callable[..., Any], reason: str, reported: type[Exception] | None

@@ -84,6 +84,7 @@ def test_the_payload_of_a_publisher_is_described() -> None:
     ]
     assert (found[0]["payload"], found[0]["needs_payload"]) == ("Quote", True)
     assert "payload" not in found[1]
+    assert (found[1]["channel"], found[1]["channel_schema"]["$defs"]) == ("Quote", {"Quote": QUOTE})
 
 
 @pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
@@ -100,7 +101,15 @@ async def test_each_publisher_and_request_has_an_entry(protocol: str) -> None:
         "parameters": [
             symbol,
             {"name": "most", "type": "int", "in": "query", "required": False},
-            {"name": "kinds", "type": "list[str] | None", "in": "query", "required": False},
+            {
+                "name": "kinds",
+                "type": "list[str] | None",
+                "in": "query",
+                "required": False,
+                "schema": {
+                    "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]
+                },
+            },
         ],
         "serializer": "json",
         "elements": "list[Quote]",

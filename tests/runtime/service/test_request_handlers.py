@@ -21,6 +21,7 @@ from penstock.runtime.service import (
     RequestHandlers,
     StreamSlots,
 )
+from penstock.runtime.service._published_streams import _ScopeRunner
 from penstock.spi import PeerIdentity
 from penstock.testing import ManualSubscriber
 
@@ -409,3 +410,24 @@ def test_a_peer_that_may_not_open_a_request_does_not_reach_its_handler() -> None
     assert (
         handlers.find(Request(Model.RESPONSE, b"public"), PeerIdentity(address="test")) is not None
     )
+
+
+async def test_a_call_without_a_connection_knows_the_task_of_its_handler(autojump_clock) -> None:
+    """And not that of the subscriber, which has started it."""
+    running: list[Any] = []
+
+    async def handler(_data: bytes, _peer: PeerIdentity) -> bytes:
+        running.append(trio.lowlevel.current_task())
+        await trio.sleep_forever()
+        return b""
+
+    async with trio.open_nursery() as nursery:
+        scope = Scope(nursery, on_violation=lambda _: None)
+        calls = HandlerCalls(_ScopeRunner(scope), scope, CountedPlaces())
+        peer, hears = PeerIdentity(address="test"), ManualSubscriber()
+        call = HandlerCall(calls, Handler(handler, "the handler"), b"", peer, hears)
+        hears.on_subscribe(call)
+        hears.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+        assert call.pipe_part().task is running[0]
+        nursery.cancel_scope.cancel()

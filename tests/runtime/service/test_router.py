@@ -3,7 +3,6 @@
 import math
 import sys
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import partial
@@ -73,6 +72,23 @@ def test_a_name_that_fits_no_pattern_does_not_match(name: str) -> None:
     made = router(("ticks/{symbol}", lambda symbol: symbol))
     with pytest.raises(NoMatch):
         ask(made, name)
+
+
+@pytest.mark.parametrize(
+    ("segment", "why"),
+    [
+        ("{straße}", "the name of a parameter has ASCII letters"),
+        ("{max-price}", "the name of a parameter has ASCII letters"),
+        ("{1st}", "the name of a parameter has ASCII letters"),
+        ("{}", "the name of a parameter has ASCII letters"),
+        ("a{b}", "a parameter is a whole segment"),
+        ("{a}{b}", "a parameter is a whole segment"),
+    ],
+)
+def test_a_segment_that_is_no_parameter_is_told_why(segment: str, why: str) -> None:
+    """A whole segment with another name is not told that it must be a whole segment."""
+    with pytest.raises(UsageError, match=why):
+        Pattern.parse(f"g/{segment}")
 
 
 def test_the_most_literal_pattern_wins_in_every_order() -> None:
@@ -363,9 +379,8 @@ class Pair:
     [
         (bytes, "annotate it with str, and encode it"),
         (memoryview, "annotate it with str"),
-        (timedelta, "annotate it with float"),
         (Pair, "Pair cannot be made of one text"),
-        (timedelta | None, "annotate it with float"),
+        (bytes | None, "annotate it with str"),
         (Weight, "look the Weight up in the function"),
         (dict, "take the text apart"),
         (NewType("Raw", bytes), "annotate it with str, and encode it"),
@@ -437,10 +452,10 @@ def test_a_parameter_of_a_usual_type_is_made_of_its_text(
 def test_a_parameter_of_the_pattern_is_a_text_also_with_a_default() -> None:
     """The default would never be used, and the text never be converted."""
 
-    def at(when: timedelta = timedelta(1)) -> timedelta:
+    def at(when: bytes = b"") -> bytes:
         return when
 
-    with pytest.raises(UsageError, match=r"timedelta\(seconds=\.\.\.\)"):
+    with pytest.raises(UsageError, match="encode it in the function"):
         router(("at/{when}", at))
 
 

@@ -1,5 +1,6 @@
 """A service: publishers by name, handlers, and the setup function."""
 
+import warnings
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
@@ -324,18 +325,29 @@ NEWEST_ONLY: dict[str, Callable[[], penstock.Source[int]]] = {
 def test_a_source_of_the_newest_element_is_published_with_a_warning(
     make: Callable[[], penstock.Source[int]],
 ) -> None:
-    """It stands at the call, and says what a subscriber must do:
-    the subscriber's own buffer would hold older elements.
+    """It stands at the call, and says what a subscriber must do, because its own buffer would hold
+    older elements. It also says how the author of the service switches it off.
     """
     service = Service()
     with pytest.warns(penstock.StaleElementsWarning) as warned:
         service.publish("newest", make(), serializer="json")
     assert str(warned[0].message) == (
         "the publisher 'newest' keeps the newest element only, and a subscriber over a connection "
-        "requests 256 elements ahead, which its reader gets first. A subscriber that needs the "
-        "newest must say so: pipe(remote(url), ops.latest()), or demand=1"
+        "requests 256 elements ahead, which its reader gets first. The program of the subscriber "
+        "can change this, and the server cannot: pipe(remote(url), ops.latest()), or demand=1. If "
+        "the subscribers do so, or the source only spares its publisher, write in the service: "
+        'warnings.simplefilter("ignore", penstock.StaleElementsWarning)'
     )
     assert warned[0].filename == __file__
+
+
+def test_the_advice_of_the_warning_switches_it_off() -> None:
+    """A warning is an error in these tests, and this service is published."""
+    service = Service()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", penstock.StaleElementsWarning)
+        service.publish("newest", penstock.Topic[int]().latest(), serializer="json")
+    assert service.find("newest", PEER) is not None
 
 
 def test_a_function_that_returns_the_newest_element_warns_once() -> None:

@@ -20,12 +20,12 @@ from penstock.spi import ConnectionHost, PeerIdentity
 from penstock_http._engine import Exchange, Subscribe, Waiting, refused
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
 from penstock_http._heads import Head
-from penstock_http._messages import Holder, Request, Response, answer, refusal
+from penstock_http._messages import TRACE, Holder, Request, Response, answer, refusal
 from penstock_http._outlet import GONE, Outlet
-from penstock_http._pages import PATHS
 from penstock_http._relay import Relays
 from penstock_http._site import Site
 
+_TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 _SECRET: Final = re.compile(r"^/s/[^/]*")
 
 SMALL: Final = 4 << 10
@@ -116,7 +116,7 @@ class Answering:
         response = self._site.judge(
             head, is_loopback=self._is_loopback, draining=self._host.is_draining
         )
-        if response is None and request.path in PATHS:
+        if response is None and request.path in self._site.pages.paths:
             response = await self._site.pages.answer(
                 request, engine.credentials_of(request), peer, self._host
             )
@@ -150,6 +150,7 @@ class Answering:
                 protocol="http",
                 collects=True,
                 reservation=reservation,
+                trace=_trace_of(request),
             )
             response = self._site.engine.opened(
                 subscribe, request, peer.principal, reservation.end, shown=shown
@@ -302,6 +303,12 @@ def _held(holder: Holder, size: int, element: int) -> Iterator[None]:
             let_go()
     if scope.cancelled_caught:
         raise ConnectionLost("the server has needed the memory of this answer")
+
+
+def _trace_of(request: Request) -> str:
+    """Return the trace of a request; empty for none, and for one that W3C forbids."""
+    found = request.header(TRACE) or ""
+    return found if _TRACE.fullmatch(found) else ""
 
 
 async def _write(response: Response, outlet: Outlet) -> int:

@@ -9,8 +9,6 @@ from penstock.api import UNBOUNDED
 from penstock_http._messages import (
     FIXED_SIZE,
     LENGTH_PREFIXED,
-    POSITION,
-    REQUESTED,
     Malformed,
     Request,
 )
@@ -48,17 +46,10 @@ def demand_of(arguments: list[tuple[str, str]], name: str = "request", *, least:
     return 0 if given is None else number(given, f"the argument {name!r}", least=least)
 
 
-def position_of(request: Request) -> int | None:
-    """Return the position below which the client has every element, or None if it tells none."""
-    return _header_number(request, POSITION)
-
-
-def requested_of(request: Request) -> int | None:
-    """Return the demand of the whole subscription so far, or None if the client tells none."""
-    return _header_number(request, REQUESTED)
-
-
-def _header_number(request: Request, name: str) -> int | None:
+def header_number(request: Request, name: str) -> int | None:
+    """Return the number that a header has, or None if the client does not send it. Raises Malformed
+    if it is wrong, or there twice.
+    """
     values = request.headers.get(name.lower())
     if values is None:
         return None

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlencode
 import attrs
 
 from penstock.api import AuthRefused, LimitExceeded, NotAvailable, PenstockError, Rejected
-from penstock_http._conditions import demand_of, is_conditional, number, position_of, requested_of
+from penstock_http._conditions import demand_of, header_number, is_conditional, number
 from penstock_http._credentials import NONE, credentials_of
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
 from penstock_http._messages import (
@@ -28,6 +28,7 @@ from penstock_http._messages import (
     ERROR,
     NO_STORE,
     POSITION,
+    REQUESTED,
     Malformed,
     Request,
     Response,
@@ -203,7 +204,7 @@ class Engine:
     def _subscribe(self, request: Request, now: float) -> Subscribe:
         arguments = request.arguments()
         demand = demand_of(arguments)
-        in_all = requested_of(request)
+        in_all = header_number(request, REQUESTED)
         rest = [(key, value) for key, value in arguments if key != "request"]
         name = "/".join(
             _escaped(unquote(segment)) for segment in request.path.removeprefix("/p/").split("/")
@@ -257,7 +258,7 @@ class Engine:
     def _poll(
         self, request: Request, subscription: ClientSubscription, demand: int, now: float
     ) -> Exchange:
-        position, in_all = position_of(request), requested_of(request)
+        position, in_all = header_number(request, POSITION), header_number(request, REQUESTED)
         is_streamed = (request.header(DELIVERY) or "").strip().lower() == "stream"
         subscription.go_to(position, now, is_poll=not is_streamed)
         subscription.request(demand, in_all)
@@ -268,7 +269,7 @@ class Engine:
     def _request_more(
         self, request: Request, subscription: ClientSubscription, demand: int, now: float
     ) -> Exchange:
-        position, in_all = position_of(request), requested_of(request)
+        position, in_all = header_number(request, POSITION), header_number(request, REQUESTED)
         # A request that waits already gets what is requested here.
         if request.accepts_pushes and subscription.on_change is None:
             subscription.go_to(position, now)
@@ -295,7 +296,7 @@ class Engine:
             subscription.go_to(number(last, "the id of the last event") + 1, now)
         if subscription.is_over:
             return Poll(subscription, request, self._settings, now)
-        subscription.request(demand_of(request.arguments()), requested_of(request))
+        subscription.request(demand_of(request.arguments()), header_number(request, REQUESTED))
         return Events(subscription, self._settings, now, text=arguments.get("text") == "1")
 
     def _fail(self, subscription: ClientSubscription, status: int, text: str) -> Response:

@@ -312,7 +312,8 @@ class StreamedBatch(_Streaming):
             if has_demand and subscription.waits_for_reader and acknowledged() is not None:
                 self._looks, self.due = 1, now  # when these elements were written
             # Found out now: the end of the body goes out with its last elements.
-            self.is_over = not (self._looks or self._may_grow(draining=draining))
+            grows = has_demand and self._may_grow(draining=draining)
+            self.is_over = not (self._looks or grows)
             return length_prefixed(elements)
         return b"" if now < self.due and self._may_grow(draining=draining) else None
 

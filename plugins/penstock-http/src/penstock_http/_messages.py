@@ -20,6 +20,9 @@ ERROR: Final = ("X-Rsio-Error", "true")
 """Says that the stream has ended with an error, and that its subscription is gone."""
 
 POSITION: Final = "X-Rsio-Position"
+TRACE: Final = "traceparent"
+"""The header of W3C Trace Context."""
+
 REQUESTED: Final = "X-Rsio-Requested"
 DELIVERY: Final = "X-Rsio-Delivery"
 LENGTH_PREFIXED: Final = "X-Rsio-LengthPrefixedElements"
@@ -102,7 +105,7 @@ def answer(status: int, *headers: tuple[str, str], text: str = "") -> Response:
     return Response(
         status=status,
         headers=(NO_STORE, *kind, *headers),
-        body=f"{text}\n".encode() if text else b"",
+        body=f"{text}\n".encode(errors="replace") if text else b"",
     )
 
 

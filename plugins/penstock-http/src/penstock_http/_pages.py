@@ -1,7 +1,9 @@
-"""Pages for operators and tools: ``/metrics`` and ``/asyncapi.json``.
+"""Pages for operators and tools, ``/metrics`` and ``/asyncapi.json``, and the files of the option
+``http.files``.
 
 Rules of this file:
 
+* A file comes with a policy that lets it use this server alone, and no code within the page.
 * ``/metrics`` is for the networks in ``http.metrics``.
   For all others, and without that option, the page does not exist.
 * In a server that runs in workers the page has the numbers of all of them. The worker that is asked
@@ -26,8 +28,13 @@ from penstock.api import (
     Subscription,
     UsageError,
 )
-from penstock.spi import ConnectionHost, MessageConnection, PeerIdentity, WorkerGroup
-from penstock_http._async_api import PATH, document
+from penstock.spi import (
+    ConnectionHost,
+    MessageConnection,
+    PeerIdentity,
+    WorkerGroup,
+    asyncapi_document,
+)
 from penstock_http._engine import refused
 from penstock_http._messages import Request, Response, answer
 from penstock_http._outlet import GONE
@@ -35,9 +42,24 @@ from penstock_http._proxies import is_within, read_address
 from penstock_http._settings import Settings
 
 METRICS: Final = "/metrics"
+ASYNCAPI: Final = "/asyncapi.json"
 DESCRIPTION: Final = "penstock/describe"
 """The publisher by which a service describes itself."""
-PATHS: Final = frozenset({METRICS, PATH})
+PATHS: Final = frozenset({METRICS, ASYNCAPI})
+POLICY: Final = (
+    (
+        "Content-Security-Policy",
+        (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+            "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+    ),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+)
+"""The headers of a file."""
 MOST_ENTRIES: Final = 10_000
 DESCRIPTION_SECONDS: Final = 10.0
 
@@ -59,6 +81,8 @@ class Pages:
         self._secure = secure
         self._group = group
         self._is_measured = False
+        self.paths: frozenset[str] = PATHS | settings.files.keys()
+        """The paths that are answered here."""
         if group is not None and settings.metrics:
             group.answer(METRICS, self._tell_worker)
 
@@ -69,9 +93,13 @@ class Pages:
         client: PeerIdentity,
         host: ConnectionHost,
     ) -> Response:
-        """Return the answer to a request for one of `PATHS`. May checkpoint."""
+        """Return the answer to a request for one of `paths`. May checkpoint."""
         if request.method not in ("GET", "HEAD"):
             return answer(405, ("Allow", "GET, HEAD"), text="the method here is GET")
+        file = self._settings.files.get(request.path)
+        if file is not None:
+            kind = (("Cache-Control", "no-cache"), ("Content-Type", file[0]))
+            return Response(status=200, headers=(*kind, *POLICY), body=file[1])
         if request.path == METRICS:
             return await self._metrics(client, host)
         try:
@@ -163,7 +191,7 @@ class Pages:
         )
         protocol = public[0] or ("https" if self._secure else "http")
         body = json.dumps(
-            document(
+            asyncapi_document(
                 map(json.loads, entries.elements), host=name, path=f"/{path}", protocol=protocol
             ),
             indent=1,

@@ -14,11 +14,14 @@ from penstock_http._proxies import WAYS, X_FORWARDED_FOR, Network, Proxies, read
 
 KNOWN: Final = (
     "http.origins", "http.hosts", "http.public", "http.hold", "http.idle", "http.trusted",
-    "http.forwarded", "http.metrics", "http.cookie", "http.proxy", "http.lost",
+    "http.forwarded", "http.metrics", "http.cookie", "http.proxy", "http.lost", "http.files",
 )  # fmt: skip
 HOLD: Final = 25.0
 """Seconds. Proxies often give up after 60 s; RFC 6202 advises 30 s."""
 IDLE: Final = 60.0
+_FILE_PATH: Final = re.compile(r"/[A-Za-z0-9._~-]*", re.ASCII)
+"""Streams have paths with two slashes and more, so no file takes the place of one."""
+
 KEEP: Final = "keep"
 END: Final = "end"
 
@@ -48,6 +51,9 @@ class Settings:
 
     metrics: tuple[Network, ...] = ()
     """The clients that may read ``/metrics``."""
+
+    files: Mapping[str, tuple[str, bytes]] = attrs.field(factory=dict)
+    """The content type and the bytes of each file that is served, by path."""
 
     hold: float = HOLD
     """Seconds for which a poll is held while no element is there."""
@@ -109,6 +115,7 @@ def settings_of(options: TransportOptions) -> Settings:
         proxies=Proxies(networks=trusted, way=str(way)),
         cookie=_cookie(extra),
         metrics=read_networks(texts_of(extra, "http.metrics"), "http.metrics"),
+        files=_files(extra),
         hold=seconds_of(extra, "http.hold", HOLD),
         idle=seconds_of(extra, "http.idle", IDLE),
         ends_lost=_ends_lost(extra),
@@ -123,6 +130,25 @@ def _ends_lost(extra: Mapping[str, object]) -> bool:
             f"{END!r}, which ends a stream with the connection of its events"
         )
     return lost == END
+
+
+def _files(extra: Mapping[str, object]) -> Mapping[str, tuple[str, bytes]]:
+    files = extra.get("http.files", {})
+    if not isinstance(files, Mapping) or not all(map(_is_file, files.items())):
+        raise UsageError(
+            "http.files is not as it must be; give a dict of paths, each with its content type and "
+            "its bytes: {'/': ('text/html; charset=utf-8', b'...')}. A path is '/', or has no "
+            "'/' but the first"
+        )
+    return dict(files)
+
+
+def _is_file(entry: tuple[object, object]) -> bool:
+    match entry:
+        case str(path), (str(kind), bytes()):
+            # A header of its own, and no second one.
+            return bool(_FILE_PATH.fullmatch(path)) and kind.isprintable() and kind.isascii()
+    return False
 
 
 def _cookie(extra: Mapping[str, object]) -> str:

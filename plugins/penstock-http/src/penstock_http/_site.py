@@ -24,7 +24,7 @@ from penstock.spi import ConnectionHost, WorkerGroup
 from penstock_http._engine import METHODS, SECRET_OF_PATH, Engine
 from penstock_http._extra import is_origin, normal_origin
 from penstock_http._heads import Head
-from penstock_http._messages import DELIVERY, POSITION, REQUESTED, Request, Response, answer
+from penstock_http._messages import DELIVERY, POSITION, REQUESTED, TRACE, Request, Response, answer
 from penstock_http._pages import Pages
 from penstock_http._relay import Relays
 from penstock_http._settings import Settings
@@ -37,7 +37,8 @@ EXPOSED: Final = (
     f"{REQUESTED}"
 )
 SENT: Final = (
-    f"Authorization, Accept-Encoding, Content-Type, Prefer, {DELIVERY}, {POSITION}, {REQUESTED}"
+    f"Authorization, Accept-Encoding, Content-Type, Prefer, {DELIVERY}, {POSITION}, {REQUESTED}, "
+    f"{TRACE}"
 )
 PREFLIGHT_SECONDS: Final = "7200"
 """Chromium keeps no preflight for longer."""

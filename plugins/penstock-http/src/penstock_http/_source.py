@@ -53,7 +53,14 @@ from penstock_http._client_connection import (
 )
 from penstock_http._client_proxy import proxy_for
 from penstock_http._late import WHY_NO_CONNECTION, LateSource
-from penstock_http._messages import DELIVERY, FIXED_SIZE, LENGTH_PREFIXED, POSITION, REQUESTED
+from penstock_http._messages import (
+    DELIVERY,
+    FIXED_SIZE,
+    LENGTH_PREFIXED,
+    POSITION,
+    REQUESTED,
+    TRACE,
+)
 from penstock_http._settings import IDLE, settings_of
 
 PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -217,11 +224,16 @@ class _Reading:
 
     async def _subscribe(self) -> None:
         url, redirects = self._publisher, 0
+        trace = self._options.traceparent
+
+        def headers(demand: int) -> list[tuple[str, str]]:
+            return [(REQUESTED, str(demand)), *([(TRACE, trace)] if trace else [])]
+
         while True:
             demand = self._demand()
             separator = "&" if urlsplit(url).query else "?"
             answer = await self._repeat(
-                f"{url}{separator}request={demand}", [(REQUESTED, str(demand))], demand
+                f"{url}{separator}request={demand}", headers(demand), demand
             )
             if answer.status == 201 and "location" in answer.headers:
                 self._stream = _followed(url, answer)

@@ -38,6 +38,8 @@ from penstock.spi import HostedSubscription, Reservation
 ELEMENT_BYTES: Final = 64
 """What an element costs beside its bytes."""
 
+MOST_TEXT: Final = 1_024
+"""Bytes of the text of a publisher that failed, as over RS.io."""
 
 FIRST_BYTES: Final = 64 << 10
 """Bytes that are kept for a client that has taken no element yet. The system of a client that reads
@@ -191,7 +193,10 @@ class ClientSubscription(Subscriber[bytes]):
             self._keep(elements)
 
     def on_error(self, error: BaseException, /) -> None:
-        self._end(Ended(500, str(error)))
+        # A surrogate, as in a name of `os.listdir`, has no UTF-8; and a client takes no long answer
+        # of an error.
+        text = str(error).encode(errors="replace")[:MOST_TEXT].decode(errors="ignore")
+        self._end(Ended(500, text))
 
     def on_complete(self, /) -> None:
         self._end(COMPLETED)

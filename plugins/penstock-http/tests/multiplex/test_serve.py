@@ -108,7 +108,8 @@ async def test_streams_of_one_connection_are_peers_of_their_own(serving: Any, ra
         while len(server.peers) > 4:
             await trio.lowlevel.checkpoint()
         statistics = server.statistics()
-        assert sum(statistics.connections.values()) == 4
+        assert sum(statistics.connections.values()) == 4 + 1
+        assert statistics.connections["http", "h2"] == 1
         # On another stream the session goes on: a stream that does not exist is refused there.
         client.h2.send_data(ids[3], bytes.fromhex("02 00 01 78 00 00 00"))
         await client.flush()

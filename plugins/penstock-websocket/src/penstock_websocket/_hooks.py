@@ -1,10 +1,10 @@
 """The hooks of this plugin."""
 
 from penstock.spi import Transport, hookimpl
-from penstock_websocket._late import LateTransport
+from penstock_websocket._late import LateWebSocket
 
 
 @hookimpl
 def penstock_transports() -> list[Transport]:
     """``ws`` and ``wss``."""
-    return [LateTransport()]
+    return [LateWebSocket()]

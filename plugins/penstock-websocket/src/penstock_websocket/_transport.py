@@ -25,7 +25,7 @@ from penstock.spi import (
     open_tcp,
 )
 from penstock_websocket._connection import OpeningRole, WebSocketConnection
-from penstock_websocket._late import LateTransport
+from penstock_websocket._late import LateWebSocket
 from penstock_websocket._requests import OpeningFacts
 from penstock_websocket._settings import settings_of
 from penstock_websocket._subprotocols import subprotocols_of
@@ -44,9 +44,9 @@ class WebSocketTransport(Transport):
     ``ws://host:port/streams#name``. `connect` takes ``ws://host:port/streams`` as well.
     """
 
-    schemes: ClassVar[tuple[str, ...]] = LateTransport.schemes
-    needs_certificate: ClassVar[tuple[str, ...]] = LateTransport.needs_certificate
-    has_mounts: ClassVar[bool] = LateTransport.has_mounts
+    schemes: ClassVar[tuple[str, ...]] = LateWebSocket.schemes
+    needs_certificate: ClassVar[tuple[str, ...]] = LateWebSocket.needs_certificate
+    has_mounts: ClassVar[bool] = LateWebSocket.has_mounts
 
     async def connect(
         self, url: Url, *, options: TransportOptions, nursery: trio.Nursery

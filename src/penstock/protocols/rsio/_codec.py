@@ -320,7 +320,7 @@ class RsioDecoder(BufferedDecoder):
                 self._extension(data, position) if reader is None else reader(self, data, position)
             )
             if after < 0:
-                break
+                return False  # a part of one message: more bytes must come
             # Set for each message and not behind the loop: the next reader may raise, or may set
             # _need, and `held` must be right then.
             self._position = position = after
@@ -328,7 +328,7 @@ class RsioDecoder(BufferedDecoder):
         if position == end:
             self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
             return False
-        return not max_messages
+        return True
 
     # --- readers: each takes the position of a message, and returns that of the next one
     # or NEED_MORE

@@ -33,7 +33,7 @@ from penstock.api import (
 )
 from penstock.protocols.rsio import _layout as layout
 from penstock.protocols.rsio import _messages as messages
-from penstock.protocols.rsio._codec import WireLimits, encode
+from penstock.protocols.rsio._codec import WireLimits, encode, encode_subscribe
 from penstock.protocols.rsio._encoding import (
     COMPACT,
     Encoding,
@@ -611,7 +611,13 @@ class EarlyMessages:
         """Keep a message. Raises ProtocolError if all messages together are too long."""
         # Encoded again, which takes a microsecond for each message of a stranger: the decoder does
         # not tell how long the message was.
-        self._size += len(encode(message))
+        if isinstance(message, messages.Subscribe):
+            # A name that is not UTF-8 cannot be encoded as it is. Its stream is refused by its id
+            # when the peer is let in.
+            name = "x" * len(message.publisher.encode(errors="surrogateescape"))
+            self._size += len(encode_subscribe(name, message.subscriber, message.demand))
+        else:
+            self._size += len(encode(message))
         # Before the message is kept, so that a stranger cannot make this side hold more than the
         # bound.
         self.check(0)

@@ -294,7 +294,7 @@ class MessageDecoder(BufferedDecoder):
                     else self._read(data, position, code, fields)
                 )
             if after < 0:
-                break
+                return False  # a part of one message: more bytes must come
             # For each message, and not behind the loop:
             # the next reader may raise, and `held` must be right then.
             self._position = position = after
@@ -302,8 +302,7 @@ class MessageDecoder(BufferedDecoder):
         if position == end:
             self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
             return False
-        # With turns left the rest is a part of one message, and more bytes must come.
-        return not max_messages
+        return True
 
     def _read(self, data: bytes, start: int, code: int, fields: Sequence[FieldKind]) -> int:
         if code in _HELLOS and self.sink.has_hello:

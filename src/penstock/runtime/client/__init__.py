@@ -8,11 +8,14 @@ from penstock.runtime.client._connect import connect, connectable
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._remote_source import position_at, remote, subscribe
 from penstock.runtime.client._request_url import request
+from penstock.runtime.client._writer import Writer, open_writer
 
 __all__ = [
     "OpenConnection",
+    "Writer",
     "connect",
     "connectable",
+    "open_writer",
     "position_at",
     "remote",
     "request",

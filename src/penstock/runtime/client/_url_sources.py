@@ -8,9 +8,11 @@ Rules of this file:
 * A plugin that delivers more than was requested ends the stream with a PluginError.
 """
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+import attrs
 import trio
 
 from penstock.api import (
@@ -27,20 +29,24 @@ from penstock.api import (
     on_next_many_of,
     shown,
 )
-from penstock.client import check_window
+from penstock.client import LONGEST_NAME, OpenStream, check_window, read_subscriber
 from penstock.core import Scope
 from penstock.runtime.client._options import RemoteOptions
-from penstock.runtime.connection import decoded
+from penstock.runtime.connection import clients, decoded
+from penstock.session import OldestStream, StreamLook
 from penstock.spi import (
     ElementSink,
+    PeerIdentity,
     Registry,
     Serializer,
     SourceOptions,
+    Standing,
     TransportOptions,
     Url,
     UrlSource,
     parse_url,
     resolve_serializer,
+    waits_for,
 )
 from penstock.streams import Source
 
@@ -125,7 +131,7 @@ class SourceAtUrl(Source[Any]):
         if scope.reader is not None:
             window = scope.reader.count_bytes(self._window_bytes, self._options.limits.max_element)
         decoding = subscriber if self._serializer is None else decoded(subscriber, self._serializer)
-        _Sink(decoding, scope, window).start(self._scheme, self._text, self._options)
+        _Sink(decoding, scope, window, self._text).start(self._scheme, self._options)
 
     def __repr__(self) -> str:
         return f"<source {self._text}>"
@@ -134,15 +140,20 @@ class SourceAtUrl(Source[Any]):
 class _Sink(ElementSink, Subscription):
     """One subscription: the demand of its subscriber, and the task that reads."""
 
-    def __init__(self, subscriber: Subscriber[Any], scope: Scope, window: Any) -> None:
+    def __init__(self, subscriber: Subscriber[Any], scope: Scope, window: Any, text: str) -> None:
         self._subscriber: Subscriber[Any] | None = subscriber
+        self._text = text
+        self._delivered = 0
+        self._oldest: OldestStream | None = None  # made by the first look
+        # A version, a trace, a span, and "not sampled": no tracer has to keep it.
+        self._trace = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
         self._scope = scope
         self._window = window
         self._task: trio.CancelScope | None = None
         self._requested = trio.Event()
         self.demand = 0
 
-    def start(self, scheme: UrlSource, text: str, options: SourceOptions) -> None:
+    def start(self, scheme: UrlSource, options: SourceOptions) -> None:
         """Call on_subscribe, and start to read."""
         subscriber = self._subscriber
         if subscriber is not None:
@@ -152,7 +163,7 @@ class _Sink(ElementSink, Subscription):
         try:
             # Behind on_subscribe: a subscriber that cancels in there needs no task.
             self._task = self._scope.spawn(
-                lambda: self._read(scheme, text, options), name=f"penstock source {text}"
+                lambda: self._read(scheme, options), name=f"penstock source {self._text}"
             )
         # The scope has closed meanwhile: its nursery is over and takes no task.
         except UsageError as closed:
@@ -193,6 +204,7 @@ class _Sink(ElementSink, Subscription):
         # Demand without bound is not counted down (rule 3.17).
         if self.demand < UNBOUNDED:
             self.demand -= len(elements)
+        self._delivered += len(elements)
         # Before the elements: the subscriber requests more inside its call, by the bytes
         # that have come.
         if self._window is not None:
@@ -206,11 +218,49 @@ class _Sink(ElementSink, Subscription):
             if self._subscriber is not None:
                 subscriber.on_next(element)
 
+    # --- for those who look at it
+
+    def open_streams(self) -> Iterable[OpenStream]:
+        """Look at the stream. It is in the set of the clients while its task runs."""
+        if self._oldest is None:
+            self._oldest = OldestStream()
+        now, url = trio.current_time(), parse_url(self._text)
+        look = StreamLook(id(self), self.demand, self._delivered, None)
+        self._oldest.look(now, [look])
+        standing = Standing(outbound=False, demand=self.demand)
+        opened = OpenStream(
+            self,
+            {
+                "key": f"u{id(self):x}",
+                "name": (url.publisher or "").removeprefix("p/")[:LONGEST_NAME],
+                "outbound": False,
+                "peer": PeerIdentity(address=str(url.address).partition("://")[2]),
+                "local": "",
+                "protocol": url.transport,
+                "transport": url.transport,
+                "stream": 0,
+                "trace": self._trace,
+                "state": "live",
+                "demand": self.demand,
+                "held": 0,
+                "serializer": "",
+                "still": self._oldest.seconds(id(self), now),
+                "waits_for": waits_for(standing),
+                "limit": "",
+                "lag": None,
+                "parts": (),
+            },
+        )
+        read_subscriber(opened, self._subscriber)
+        return (opened,)
+
     # --- the task
 
-    async def _read(self, scheme: UrlSource, text: str, options: SourceOptions) -> None:
+    async def _read(self, scheme: UrlSource, options: SourceOptions) -> None:
+        text, known = self._text, clients()
+        known.add(self)
         try:
-            await scheme.read(text, self, options)
+            await scheme.read(text, self, attrs.evolve(options, traceparent=self._trace))
         except PenstockError as error:
             self._fail(error)
         except Exception as error:  # boundary: a plugin
@@ -226,6 +276,7 @@ class _Sink(ElementSink, Subscription):
         # A cancel from outside: the subscriber gets a terminal signal (rule 1.4). `_fail` does
         # nothing after the first one.
         finally:
+            known.discard(self)
             self._fail(
                 ConnectionLost(f"{text} was stopped: the nursery that read it was cancelled")
             )

@@ -4,7 +4,10 @@ Rules of this file:
 
 * A publisher's generator and what it reads are joined by its task: the stream that it has opened,
   or that a task below it has opened, feeds the stream that it publishes.
-* Operators join streams without a task: the pipe itself leads from one to the other.
+* Operators join streams without a task: the pipe itself leads from one to the other. An operator
+  that works on an element has a task. What is above it waits for that task.
+* The subscribers of one topic wait for the one that takes nothing. One of this process has no
+  stream here: then the place of its code is told.
 * Nothing is kept. The joins are found with each look.
 """
 
@@ -15,6 +18,7 @@ from typing import Any, Final
 import trio
 
 from penstock.client import OpenStream
+from penstock.reader import StreamBuffer
 from penstock.spi import LiveStream, WaitsFor
 
 MOST_ANCESTORS: Final = 64
@@ -40,13 +44,18 @@ class Families:
         self._publishing: dict[Any, OpenStream] = {}
         self._reading: dict[Any, list[OpenStream]] = {}
         self._by_stream: dict[int, OpenStream] = {}
+        self._holding_up: dict[int, list[str]] = {}  # keys, by the id of what is shared
+        # The subscriber of this process that holds up what is shared, and the place of its code.
+        self._holders: dict[int, tuple[str, str]] = {}
         received: list[OpenStream] = []
         for each in streams:
             self._by_stream[id(each.stream)] = each
             if not each.fields["outbound"]:
                 received.append(each)
-            elif each.task is not None:
-                self._publishing[each.task] = each
+            else:
+                self._publishing.update(dict.fromkeys(each.tasks, each))
+                if each.holds_up:
+                    self._holding_up.setdefault(id(each.shared), []).append(each.key)
         for each in received:
             if each.task is not None:
                 self._reading.setdefault(self._root_of(each.task), []).append(each)
@@ -55,27 +64,53 @@ class Families:
         """Return the keys of what a stream waits on, and the place of the code that it waits for
         if there is none.
         """
-        waits, task = opened.fields["waits_for"], opened.task
+        waits, task = opened.fields["waits_for"], opened.worker or opened.task
         if opened.fields["outbound"]:
             if waits is not WaitsFor.PUBLISHER:
                 return (), ""
-            keys = [
-                found.key
-                for stream in opened.sources
-                if (found := self._by_stream.get(id(stream))) is not None
-            ]
-            keys += self._awaited(task, opened)
+            keys = self._awaited(task, opened)
+            if opened.worker is None:
+                keys = [*self._sources(opened), *self._holding_up_of(opened), *keys]
+                if not keys and opened.shared is not None and not opened.holds_up:
+                    holder, place = self._holder_of(opened.shared)
+                    if holder:
+                        opened.stage = holder
+                        return (), place
         elif waits is WaitsFor.DEMAND:
             keys = self._readers_wait(opened)
         else:
             return (), ""
         return tuple(keys), "" if keys or task is None else place_of(task)
 
+    def _sources(self, opened: OpenStream) -> list[str]:
+        """Return the streams of peers that feed a stream through operators."""
+        found = (self._by_stream.get(id(stream)) for stream in opened.sources)
+        return [each.key for each in found if each is not None]
+
+    def _holding_up_of(self, opened: OpenStream) -> list[str]:
+        """Return the streams that hold up what a stream has in common with them."""
+        if opened.shared is None:
+            return []
+        found = self._holding_up.get(id(opened.shared), ())
+        return [key for key in found if key != opened.key]
+
+    def _holder_of(self, shared: Any) -> tuple[str, str]:
+        """Return which subscriber of this process holds up a topic, and where its code is."""
+        # Looked for once for all streams of a topic: each of them may be one of 10,000.
+        found = self._holders.get(id(shared))
+        if found is None:
+            look = getattr(shared, "held_up_by", list)  # what is shared may be of a program
+            found = next(filter(None, map(_holder, look())), ("", ""))
+            self._holders[id(shared)] = found
+        return found
+
     def _readers_wait(self, opened: OpenStream) -> list[str]:
         """Return what the reader of a stream waits for, that requests nothing."""
         # Operators alone: the pipe ends in a stream that this side publishes.
         fed = self._by_stream.get(id(opened.subscriber))
         task = opened.task
+        if opened.worker is not None:
+            return self._awaited(opened.worker, opened)
         if fed is None and task is not None:
             fed = self._publishing.get(self._root_of(task))
         if fed is not None and fed.fields["waits_for"] is not WaitsFor.PUBLISHER:
@@ -123,6 +158,21 @@ def place_of(task: Any) -> str:
         if package not in _OWN:
             found = f"{PurePath(code.co_filename).name}:{line} in {code.co_qualname}"
     return found
+
+
+def _holder(subscriber: object) -> tuple[str, str] | None:
+    """Return what a person calls a subscriber of this process, and where its code is; None for one
+    of a peer.
+    """
+    if isinstance(subscriber, StreamBuffer):
+        task = getattr(subscriber, "opener", None)
+        if task is None:
+            return None
+        return f"a subscriber in the same process (task {task.name})", place_of(task)
+    kind = type(subscriber)
+    if kind.__module__.partition(".")[0] in _OWN:
+        return None
+    return f"a subscriber in the same process ({kind.__qualname__})", kind.__module__
 
 
 _clients: trio.lowlevel.RunVar[set[Any]] = trio.lowlevel.RunVar("penstock clients")

@@ -18,6 +18,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from hashlib import blake2b
 from inspect import isawaitable
 from secrets import token_bytes
@@ -27,7 +28,7 @@ import trio
 
 from penstock.api import Rejected
 from penstock.runtime.server._origin import origin_of
-from penstock.spi import PeerIdentity
+from penstock.spi import PeerIdentity, verdict_of
 
 AT_ONCE: Final = 30
 """Failures of an address or a name that cost it nothing: a fleet whose token has expired."""
@@ -94,7 +95,7 @@ class Attempts:
 
     def __init__(self, authenticate: Authenticate, share: "AttemptsShare | None" = None) -> None:
         """`share` joins the attempts of several processes; None for a server in one process."""
-        self._authenticate = authenticate
+        self._authenticate = partial(verdict_of, authenticate)
         # Strangers choose the entries of the tables. Keyed hashes keep them from choosing the place
         # in a table, and no secret is kept.
         self._secret = token_bytes(16) if share is None else share.secret

@@ -158,6 +158,7 @@ class HostedConnection(ConnectionHost):
         protocol: str,
         collects: bool = False,
         reservation: Reservation | None = None,
+        trace: str = "",
     ) -> None:
         await self._streams.open(
             name,
@@ -167,6 +168,7 @@ class HostedConnection(ConnectionHost):
             address=self.address,
             collects=collects,
             reservation=reservation,
+            trace=trace,
         )
 
     def reserve(

@@ -61,10 +61,12 @@ from penstock.runtime.service import (
 )
 from penstock.session import OBJECT_BYTES, TASK_BYTES, OldestStream, StreamLook, longest_beside
 from penstock.spi import (
+    DirectionStatistics,
     HostedSubscription,
     Outcome,
     PeerIdentity,
     Reservation,
+    StalledStream,
     Standing,
     waits_for,
 )
@@ -99,6 +101,11 @@ class HostedStreams:
         self._unasked: dict[_Reservation, None] = {}
         self._unasked_of: dict[Hashable, dict[_Reservation, None]] = {}
         self._oldest: OldestStream | None = None  # made with the first look
+        # Apart: a look of one kind must not be what the other compares with. From the start: a
+        # census of objects finds no more of them later.
+        self._stalled = OldestStream()
+        self._opened = self._elements = 0
+        """Those since the beginning; the elements without those of open streams."""
         self.on_refused: OnRefused = _tell_nobody
         """Called for each stream that is refused, and for each that gives way."""
         self.scope: Scope
@@ -143,8 +150,10 @@ class HostedStreams:
         address: str,
         collects: bool = False,
         reservation: Reservation | None = None,
+        trace: str = "",
     ) -> None:
         """Do what `ConnectionHost.open` says."""
+        self._opened += 1
         events = ConnectionEvents(self.settings.registry.events, address=address, accepted=True)
         reason = await self._refusal(name, peer)
         try:
@@ -160,6 +169,7 @@ class HostedStreams:
                 address,
                 collects=collects,
                 reservation=reservation,
+                trace=trace,
             )
         except LimitExceeded as full:
             reason = str(full)
@@ -226,6 +236,26 @@ class HostedStreams:
                 each.number = next(_numbers)
             yield each.opened(self._oldest.seconds(id(each), now))
 
+    def statistics(self) -> DirectionStatistics:
+        """Return the numbers of all streams."""
+        now, streams = trio.current_time(), tuple(self._streams)
+        looks = {id(each): each.look() for each in streams}
+        by_id = {id(each): each for each in streams}
+        idle, waiting = (
+            None if found is None else by_id[found[0].id].stalled(found[0].demand, found[1])
+            for found in self._stalled.look(now, looks.values())
+        )
+        demands = [look.demand for look in looks.values()]
+        return DirectionStatistics(
+            streams=len(streams),
+            opened=self._opened,
+            demand=sum(each for each in demands if each < UNBOUNDED),
+            unbounded=sum(each >= UNBOUNDED for each in demands),
+            elements=self._elements + sum(look.progress for look in looks.values()),
+            without_demand=idle,
+            without_elements=waiting,
+        )
+
     def note_asked(self, reservation: "_Reservation") -> None:
         """Let `reservation` give way no more."""
         if reservation not in self._unasked:
@@ -273,7 +303,7 @@ class HostedStreams:
             return ""
         return await Authorizer(service, service.authorize, settings.on_violation).ask(name, peer)
 
-    def _attach(
+    def _attach(  # noqa: PLR0913  # made in one place, with keywords
         self,
         name: str,
         peer: PeerIdentity,
@@ -284,6 +314,7 @@ class HostedStreams:
         *,
         collects: bool,
         reservation: Reservation | None,
+        trace: str,
     ) -> None:
         settings = self.settings
         slots = self._slots_of(peer, self._counts)
@@ -319,7 +350,7 @@ class HostedStreams:
             self,
             memory,
             None if events.wants_ends else events,
-            facts=HostedFacts(name, peer, protocol, address, trio.current_time()),
+            facts=HostedFacts(name, peer, protocol, address, trio.current_time(), trace),
             collects=collects,
             reservation=reservation,
         )
@@ -340,6 +371,7 @@ class HostedStreams:
     def forget(self, events: ConnectionEvents | None, stream: "HostedStream") -> None:
         """Free what the server holds for a stream that has ended."""
         self._streams.discard(stream)
+        self._elements += stream.elements
         if self.settings.budget is not None:
             self.settings.budget.remove(stream)
         if events is not None:
@@ -536,6 +568,7 @@ class HostedFacts(NamedTuple):
     protocol: str
     address: str
     began_at: float
+    trace: str = ""
 
 
 NO_FACTS: Final = HostedFacts("", PeerIdentity(address=""), "", "", 0.0)
@@ -725,6 +758,14 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
             id(self), max(0, self._requested - delivered), delivered, self._facts.began_at
         )
 
+    def stalled(self, demand: int, seconds: float) -> StalledStream:
+        """Return the record of the stream as one that does not move."""
+        # It has no number on a connection.
+        name = self._facts.name[:LONGEST_NAME]
+        return StalledStream(
+            peer=self._facts.peer, stream=0, publisher=name, demand=demand, seconds=seconds
+        )
+
     def opened(self, still: float) -> OpenStream:
         """Return the record of the stream, which has not moved for `still` seconds."""
         facts, look = self._facts, self.look()
@@ -746,6 +787,7 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
                 "protocol": facts.protocol,
                 "transport": transport_of(facts.address),
                 "stream": 0,
+                "trace": facts.trace,
                 "state": "live",
                 "requested": min(UNBOUNDED, self._requested),
                 "delivered": look.progress,

@@ -7,6 +7,8 @@ Rules of this file:
 * Looks and changes together may use `MOST_OF_A_CORE`. The time until the next look follows from the
   processor time that this one took.
 * An inspector has the whole table once, and changes from then on. It has a bound on the streams.
+* In a server that runs in workers, the worker that is asked asks the others with each look. One
+  that does not answer within `WORKER_SECONDS` is left out of that look.
 * It is a publisher as any other one: `authorize` and `may_open` are asked with its name. Without a
   right the answer is that to a name that does not exist.
 
@@ -23,14 +25,18 @@ The messages are objects of JSON, with ``kind``:
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from time import thread_time
 from typing import Any, Final
 
+import msgspec
 import trio
 
 from penstock.api import PublicError
 from penstock.client import OpenStream
 from penstock.runtime.connection import ConnectionTask, Families
+from penstock.spi import ConnectionHost, MessageConnection, WorkerGroup
 from penstock.streams import Source, as_source
 
 DEMAND_MAP: Final = "penstock/demand"
@@ -63,8 +69,19 @@ RECORDS: Final = 128
 KEYS: Final = 1024
 """Keys in one message."""
 
+WORKER_SECONDS: Final = 2.0
+"""Seconds that another worker has for its table: one that hangs must not hold up the look."""
+
+STILL_SECONDS: Final = 0.5
+"""A worker tells for how long a stream has not moved. What differs less from the time that is known
+is the same time: else every stream would change with each look.
+"""
+
 LONGEST_TEXT: Final = 200
 """Characters of a principal, and of the label of a part."""
+
+GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
+"""The other worker has ended."""
 
 Fields = Mapping[str, Any]
 
@@ -72,13 +89,19 @@ Fields = Mapping[str, Any]
 class Inspection:
     """The map of one server."""
 
-    def __init__(self) -> None:
+    def __init__(self, group: WorkerGroup | None = None) -> None:
+        """With a group the map has the streams of all its workers, and the others are told of those
+        of this one.
+        """
         self.open_streams: Callable[[], Iterable[OpenStream]] = tuple
         """Looks at the streams, one after the other. Set by the server."""
         self.addresses: Callable[[], list[str]] = list
         """Returns the addresses of the server. Set by it."""
         self.inspectors: int = 0
         """Subscribers now."""
+        self._group = group
+        if group is not None:
+            group.answer(DEMAND_MAP, self._tell_worker)
 
     def publisher(self) -> Source[Fields]:
         """Return the publisher, for one subscriber."""
@@ -101,13 +124,11 @@ class Inspection:
             }
             known: dict[str, Fields] = {}
             while True:
-                spent, total = 0.0, 0
-                found: dict[str, Fields] = {}
-                async for seconds, fields in self._look():
-                    spent += seconds
-                    total += 1
-                    if fields is not None:
-                        found[str(fields["key"])] = fields
+                spent, total, found = await self._table()
+                for worker in () if self._group is None else self._group.others:
+                    seconds, streams, table = await self._table_of(worker, known)
+                    spent, total = spent + seconds, total + streams
+                    found |= dict(islice(table.items(), MOST_STREAMS - len(found)))
                 began = thread_time()
                 changed = 0
                 for message in differences(known, found):
@@ -127,6 +148,57 @@ class Inspection:
                 await trio.sleep(pause)
         finally:
             self.inspectors -= 1
+
+    async def _table(self) -> tuple[float, int, dict[str, Fields]]:
+        """Return the processor time of a look, the number of streams, and their fields."""
+        spent, total = 0.0, 0
+        found: dict[str, Fields] = {}
+        async for seconds, fields in self._look():
+            spent += seconds
+            total += 1
+            if fields is not None:
+                found[str(fields["key"])] = fields
+        return spent, total, found
+
+    async def _tell_worker(self, stream: MessageConnection, _host: ConnectionHost) -> None:
+        """Send the table of this worker to another one."""
+        spent, total, found = await self._table()
+        head = {"spent": spent, "streams": total, "now": trio.current_time()}
+        with suppress(*GONE):
+            await stream.send(msgspec.json.encode(head))
+            fields = list(found.values())
+            for at in range(0, len(fields), RECORDS):
+                await stream.send(msgspec.json.encode(fields[at : at + RECORDS]))
+            await stream.send_eof()
+            # The other one ends the stream: this end would take the table away.
+            await stream.receive()
+
+    async def _table_of(
+        self, worker: str, known: Mapping[str, Fields]
+    ) -> tuple[float, int, dict[str, Fields]]:
+        """Return what `_table` of another worker returns; nothing if it hangs or ends."""
+        found: dict[str, Fields] = {}
+        head = {"spent": 0.0, "streams": 0, "now": 0.0}
+        group = self._group
+        if group is None:
+            return 0.0, 0, found
+        with suppress(*GONE), trio.move_on_after(WORKER_SECONDS):
+            stream = await group.open(worker, DEMAND_MAP)
+            try:
+                first = await stream.receive()
+                if first is not None:
+                    head = msgspec.json.decode(first)
+                    # The clocks of two processes have nothing in common.
+                    ahead = trio.current_time() - head["now"]
+                    while (piece := await stream.receive()) is not None:
+                        for fields in msgspec.json.decode(piece):
+                            of_all = renamed(fields, worker, ahead, known)
+                            found[of_all["key"]] = of_all
+                    return head["spent"], int(head["streams"]), found
+            finally:
+                with trio.CancelScope(shield=True):
+                    await stream.abort()
+        return head["spent"], 0, {}
 
     async def _look(self) -> AsyncIterator[tuple[float, Fields | None]]:
         """Yield the fields of each stream, and the processor time that they took; None for the
@@ -186,6 +258,7 @@ def fields_of(opened: OpenStream, families: Families, now: float) -> Fields:
         "protocol": known["protocol"],
         "transport": known["transport"],
         "stream": known["stream"],
+        "trace": known.get("trace", ""),
         "state": known["state"],
         "requested": known["requested"],
         "delivered": known["delivered"],
@@ -201,7 +274,23 @@ def fields_of(opened: OpenStream, families: Families, now: float) -> Fields:
         "parts": [[part.label[:LONGEST_TEXT], part.held] for part in known["parts"]],
         "on": list(waits_on),
         "place": place,
+        "stage": opened.stage[:LONGEST_TEXT],
     }
+
+
+def renamed(
+    fields: dict[str, Any], worker: str, ahead: float, known: Mapping[str, Fields]
+) -> dict[str, Any]:
+    """Return the fields of a stream of another worker, with keys that are those of no other one,
+    and the time by the clock of this worker, which is `ahead` of that one.
+    """
+    key = f"{worker}.{fields['key']}"
+    since = round(fields["since"] + ahead, 1)
+    before = known.get(key)
+    if before is not None and abs(before["since"] - since) < STILL_SECONDS:
+        since = before["since"]
+    on = [f"{worker}.{each}" for each in fields["on"]]
+    return {**fields, "key": key, "on": on, "since": since}
 
 
 def differences(known: Mapping[str, Fields], found: Mapping[str, Fields]) -> Iterator[Fields]:

@@ -220,7 +220,7 @@ def serve_share(  # noqa: PLR0913  # the options of a server, each with a name
         raise UsageError(
             f"serve() was given {service!r} to serve; give a penstock.Service first, then the URLs"
         )
-    inspection = Inspection() if inspect else None
+    inspection = Inspection(None if share is None else share.group) if inspect else None
     if inspection is not None:
         service = with_publisher(service, DEMAND_MAP, inspection.publisher, serializer="json")
     registry = registry_of(registry, build_registry)
@@ -470,6 +470,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         """
         check_trio_runs("Server.statistics()")
         return self._connections.take(
+            hosted=self._streams.statistics(),
             handshaking=self._admission.handshaking,
             refused=self._refusals.counts,
             publishers=self._settings.publishers,
@@ -781,7 +782,11 @@ class Server(AbstractAsyncContextManager["Server"]):
                     return  # it was cut, or the server shuts down: no goodbye before a hello
                 if door.transport is not None:
                     host = self._host_of(place, door, began)
-                    attended = await host.serve_connection(door.transport, connection)
+                    attended = None
+                    try:
+                        attended = await host.serve_connection(door.transport, connection)
+                    finally:
+                        self._connections.remove_hosted(place, has_session=attended is not None)
                     # Tasks of the transport may still wait in this nursery.
                     if attended is None:
                         nursery.cancel_scope.cancel()
@@ -817,10 +822,15 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._streams,
             began=began,
             attempts=self._attempts,
-            on_recognised=self._admission.on_hello,
+            on_recognised=partial(self._on_recognised, door),
             adopt=_adopt_none if door is None else partial(self._adopt, door=door),
             statistics=self.statistics,
         )
+
+    def _on_recognised(self, door: ListeningAddress | None, place: Slot) -> None:
+        self._admission.on_hello(place)
+        if door is not None and door.transport is not None:
+            self._connections.add_hosted(place, door.transport.protocol)
 
     def _new_task(
         self, connection: Connection, place: Slot, door: ListeningAddress, began: float

@@ -17,7 +17,9 @@ from penstock.runtime.connection import (
     statistics_of,
     sum_of_directions,
 )
+from penstock.runtime.server._admission import Slot
 from penstock.runtime.server._draining import Draining
+from penstock.runtime.server._hosted_streams import transport_of
 from penstock.runtime.server._resumable import ResumableConnections
 from penstock.spi import DirectionStatistics, ServerStatistics
 
@@ -35,6 +37,8 @@ class ServedConnections:
         """The drain, once it has begun."""
         self.running: dict[ConnectionTask, Peer] = {}
         """The connections that run, each with its peer."""
+        # The protocol of each connection that its transport answers, and whose client is known.
+        self._hosted: dict[Slot, str] = {}
         # Sums, and no record for each connection: a server may serve millions of them.
         self._accepted = 0
         # Two records from the start: a census of objects finds no more of them later.
@@ -57,6 +61,15 @@ class ServedConnections:
         self._received_bytes += done.received_bytes
         self._resumed += done.resumed
 
+    def add_hosted(self, place: Slot, protocol: str) -> None:
+        """Count a connection that its transport answers."""
+        self._hosted[place] = protocol
+
+    def remove_hosted(self, place: Slot, *, has_session: bool) -> None:
+        """Count it no more. With a session it is counted as such from now on."""
+        if self._hosted.pop(place, None) is not None and not has_session:
+            self._accepted += 1
+
     @property
     def peers(self) -> Iterator[Peer]:
         """The peers that have said hello, and whose connection has not ended."""
@@ -70,23 +83,27 @@ class ServedConnections:
     def take(
         self,
         *,
+        hosted: DirectionStatistics,
         handshaking: int,
         refused: Mapping[str, int],
         publishers: PublisherTable | None,
     ) -> ServerStatistics:
-        """Return the record of now."""
+        """Return the record of now. `hosted` are the streams without a session."""
         # Also the connections without a hello, and those that are closing: their bytes count, and
         # their streams may still run.
         each = [statistics_of(connection) for connection in self.running]
+        connections = Counter((one.protocol, one.transport) for one in each if one.is_open)
+        connections.update(
+            (protocol, transport_of(place.address)) for place, protocol in self._hosted.items()
+        )
         return ServerStatistics(
             age=0.0 if self.began_at is None else trio.current_time() - self.began_at,
-            connections=MappingProxyType(
-                dict(Counter((one.protocol, one.transport) for one in each if one.is_open))
-            ),
+            connections=MappingProxyType(dict(connections)),
             handshaking=handshaking,
             accepted=self._accepted
+            + len(self._hosted)
             + sum(connection.opened_at is not None for connection in self.running),
-            sending=sum_of_directions([self._sending, *(one.sending for one in each)]),
+            sending=sum_of_directions([self._sending, hosted, *(one.sending for one in each)]),
             receiving=sum_of_directions([self._receiving, *(one.receiving for one in each)]),
             sent_bytes=self._sent_bytes + sum(one.sent_bytes for one in each),
             received_bytes=self._received_bytes + sum(one.received_bytes for one in each),

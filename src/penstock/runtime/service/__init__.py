@@ -36,10 +36,13 @@ from penstock.runtime.service._request_handlers import (
     TaskRunner,
 )
 from penstock.runtime.service._service import Lifespan, Publication, Service, StaleElementsWarning
+from penstock.runtime.service._shared_topic import SharedTopic
+from penstock.runtime.service._staging import LONGEST_ID
 from penstock.runtime.service._stream_slot import PlaceLimit, StreamSlot, StreamSlots
 
 __all__ = [
     "DESCRIPTION",
+    "LONGEST_ID",
     "CannotOpen",
     "FactoryFailed",
     "Forbidden",
@@ -57,6 +60,7 @@ __all__ = [
     "Received",
     "RequestHandlers",
     "Service",
+    "SharedTopic",
     "StaleElementsWarning",
     "StreamSlot",
     "StreamSlots",

@@ -16,7 +16,7 @@ from penstock.api import NotAvailable, PublicError, Request, UsageError, text_of
 from penstock.core import Report, report
 from penstock.runtime.service._cannot_open import Forbidden, MayOpen
 from penstock.runtime.service._service import Service
-from penstock.spi import PeerIdentity
+from penstock.spi import PeerIdentity, verdict_fault
 
 REFUSED_BY_HOOK: Final = "may_open refused it"
 
@@ -56,6 +56,11 @@ class Authorisation:
                 ),
             )
             raise Forbidden("may_open returned an awaitable")
+        # A generator and a function are true as well.
+        fault = verdict_fault(verdict, "may_open")
+        if fault is not None:
+            report(self._on_violation, fault)
+            raise Forbidden("may_open returned no verdict")
         # Unlike `authorize`, whose verdict must be True itself:
         # any true value lets the peer in here.
         if not verdict:

@@ -142,18 +142,23 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
     takes_payload = handler is not None or route in service.payloads
     payload = open_to_peers.pop(PAYLOAD, None) if takes_payload else None
     entry["parameters"] = [
-        {
-            "name": name,
-            "type": _type_text(_known(annotations, name), "str"),
-            "in": "name" if name in pattern.parameters else "query",
-            "required": each.default is each.empty,
-        }
+        _parameter(
+            name,
+            _known(annotations, name),
+            is_in_name=name in pattern.parameters,
+            is_required=each.default is each.empty,
+        )
         for name, each in open_to_peers.items()
     ]
+    for kind in route.elements.values():
+        entry["channel"] = _type_text(kind)
+        _add_schema(entry, "channel", kind)
     if route in service.logs:
         entry["positions"] = True
     if handler is None:
-        serializer, _, kind, _ = service.options.get(route, (None, 0, None, ""))
+        serializer, size, kind, _ = service.options.get(route, (None, 0, None, ""))
+        if size:
+            entry["element_size"] = size
         entry["serializer"] = name = serializer_name(serializer, kind)
         # Without a type the name of the format is all that is known.
         entry["elements"] = _type_text(
@@ -171,6 +176,19 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
             entry["serializer"] = serializer_name(handler.serializer)
     entry["summary"] = summary_of(function)
     return entry
+
+
+def _parameter(name: str, kind: Any, *, is_in_name: bool, is_required: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": name,
+        "type": _type_text(kind, "str"),
+        "in": "name" if is_in_name else "query",
+        "required": is_required,
+    }
+    # The name of a type that is sent as it is says all.
+    if kind not in (None, str, int, float, bool) and (schema := json_schema_of(kind)) is not None:
+        found["schema"] = schema
+    return found
 
 
 def _add_schema(entry: dict[str, Any], what: str, kind: Any) -> None:

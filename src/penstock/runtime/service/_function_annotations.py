@@ -84,6 +84,18 @@ def check_takes(
         pass
 
 
+def check_returns(function: Any, what: str) -> None:
+    """Raise UsageError for a function with ``yield``: the generator that it returns is true, and
+    not None.
+    """
+    called = called_function(function)
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise UsageError(
+            f"{what}={function!r} has a yield, so each call returns a generator and decides "
+            "nothing; give a function that returns its verdict"
+        )
+
+
 def open_parameters(function: Callable[..., Any], what: str) -> dict[str, inspect.Parameter]:
     """Return the parameters that a caller may give. Those that a partial has set are not open:
     a peer must not change them.

@@ -284,7 +284,12 @@ class _ScopeRunner:
     def start_call(self, call: HandlerCall, /) -> None:
         # In a task from the beginning: without a connection no reader task could run the first
         # steps.
-        call.on_blocked(self._scope.spawn(call.run, name=call.name))
+        call.on_blocked(self._scope.spawn(partial(self._run, call), name=call.name))
+
+    async def _run(self, call: HandlerCall) -> None:
+        # `on_blocked` was called in the task of the subscriber.
+        call.task = trio.lowlevel.current_task()
+        await call.run()
 
 
 class _ForPeer(Relay[Any]):

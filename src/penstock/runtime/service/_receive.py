@@ -18,7 +18,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from typing import Any, Final, Literal, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import attrs
 import trio
@@ -45,10 +45,7 @@ from penstock.runtime.service._staging import (
     Staging,
     writer_of,
 )
-from penstock.spi import PeerIdentity, Record
-
-ROWS: Final = "rows"
-"""The name under which a writer publishes its elements."""
+from penstock.spi import ROWS, BatchAbort, BatchCommit, MissingBatches, PeerIdentity, Record
 
 DEMAND: Final = 8_192
 """Elements that are under way from a writer, at most.
@@ -74,10 +71,6 @@ MOST_NAMED: Final = 1_000
 MOST_COUNTED: Final = 1_024
 """Queries of whose newest batch the number of elements is remembered."""
 
-MissingBatches: TypeAlias = Literal["refuse", "accept"]
-
-ChangedBatches: TypeAlias = Literal["refuse", "accept"]
-
 
 @attrs.frozen
 class Received:
@@ -99,33 +92,6 @@ class Received:
 
 
 Target: TypeAlias = Log | Mapping[str, Log] | Callable[[Received], Awaitable[None]]
-
-
-@attrs.frozen
-class Commit:
-    """The payload of ``NAME/commit``: for each partition the attempt that counts, with its number
-    of elements. An empty batch names no attempt.
-    """
-
-    query: str
-    batch: int
-    attempts: list[tuple[int, str, int]]
-    missing_batches: MissingBatches = "refuse"
-    changed_batches: ChangedBatches = "accept"
-
-    @property
-    def count(self) -> int:
-        """The elements of the batch."""
-        return sum(count for _, _, count in self.attempts)
-
-
-@attrs.frozen
-class Abort:
-    """The payload of ``NAME/abort``: the batch that failed."""
-
-    query: str
-    batch: int
-    run: str
 
 
 class OffersRequests(Protocol):
@@ -289,7 +255,7 @@ class LogReceiver:
             task.drop_parts()
         return {"elements": task.count, "is_staged": True}
 
-    async def commit(self, payload: Commit, peer: PeerIdentity) -> dict[str, Any]:
+    async def commit(self, payload: BatchCommit, peer: PeerIdentity) -> dict[str, Any]:
         """Append a batch, unless it was appended before."""
         batch = _batch_id(peer, payload.query, payload.batch)
         self._restore()
@@ -298,7 +264,9 @@ class LogReceiver:
         left = [each for each in homes if not each.log.is_published(batch.transaction)]
         is_repeated = len(left) < len(homes) or batch in self._committing
         if is_repeated and payload.changed_batches == "refuse":
-            self._check_unchanged(batch, payload.count)
+            self._check_last(batch)
+        if is_repeated and payload.changed_batches != "accept":
+            self._check_count(batch, payload.count)
         missing = [_missing_before(each.log, batch) for each in left]
         if "accept" not in (self._missing_batches, payload.missing_batches):
             for each in filter(None, missing):
@@ -356,14 +324,17 @@ class LogReceiver:
                 )
         return is_first
 
-    def _check_unchanged(self, batch: BatchId, count: int) -> None:
-        """Raise PublicError if a batch that the log has, or that is being committed, cannot be this
-        one.
-        """
+    def _check_last(self, batch: BatchId) -> None:
+        """Raise PublicError if the log has the batch after one that it has, too."""
         # A writer that knows which batch it has committed last repeats none before that.
         later = batch._replace(batch=batch.batch + 1).transaction
         if any(each.log.is_published(later) for each in self._homes):
             raise PublicError(_is_changed(batch, f"and batch {batch.batch + 1} after it"))
+
+    def _check_count(self, batch: BatchId, count: int) -> None:
+        """Raise PublicError if a batch that the log has, or that is being committed, has another
+        number of elements.
+        """
         number, before = self._counted.get(batch[:2], (-1, -1))
         if number == batch.batch and before != count:
             raise PublicError(
@@ -400,7 +371,7 @@ class LogReceiver:
                     attempt.log = home.name
                     self._staging.restore(attempt)
 
-    async def abort(self, payload: Abort, peer: PeerIdentity) -> dict[str, Any]:
+    async def abort(self, payload: BatchAbort, peer: PeerIdentity) -> dict[str, Any]:
         """Forget what a batch has staged."""
         self._restore()
         self._staging.abort(_batch_id(peer, payload.query, payload.batch), payload.run)
@@ -450,13 +421,13 @@ class FunctionReceiver:
                 count += len(values)
         return {"elements": count, "is_staged": False}
 
-    async def commit(self, payload: Commit) -> dict[str, Any]:
+    async def commit(self, payload: BatchCommit) -> dict[str, Any]:
         """Do nothing: the function has had all elements."""
         _check_ids(payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {"is_first": True}
 
-    async def abort(self, payload: Abort) -> dict[str, Any]:
+    async def abort(self, payload: BatchAbort) -> dict[str, Any]:
         """Do nothing: the function cannot give elements back."""
         _check_ids(payload.query, payload.batch)
         await trio.lowlevel.checkpoint()

@@ -128,6 +128,7 @@ class HandlerCall(Subscription):
         "_subscriber",
         "_taker",
         "context",
+        "task",
     )
 
     context: Context
@@ -153,6 +154,8 @@ class HandlerCall(Subscription):
         self._taker = taker  # until the cancel
         # The cancel scope around the handler, once it has blocked.
         self._scope: trio.CancelScope | None = None
+        self.task: trio.lowlevel.Task | None = None
+        """The task in which the handler waits, for those who look at the stream."""
         self._has_begun = self._is_running = self._place_kept = False
 
     def request(self, n: int, /) -> None:
@@ -163,7 +166,7 @@ class HandlerCall(Subscription):
 
     def pipe_part(self) -> PipePart:
         """Return the part for those who look at the pipe."""
-        return PipePart(f"request {self._handler.label}")
+        return PipePart(f"request {self._handler.label}", task=self.task)
 
     def cancel(self, /) -> None:
         if self._subscriber is None:
@@ -188,8 +191,9 @@ class HandlerCall(Subscription):
         return self._handler.label
 
     def on_blocked(self, scope: trio.CancelScope) -> None:
-        """Note the cancel scope around the handler."""
+        """Note the cancel scope around the handler, and the task that called this."""
         self._scope = scope
+        self.task = trio.lowlevel.current_task()
         if self._subscriber is None:
             # cancelled from inside the handler, before it blocked: `cancel` found no scope then.
             scope.cancel()

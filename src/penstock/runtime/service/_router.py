@@ -37,6 +37,7 @@ from penstock.runtime.service._text_parameters import (
 from penstock.streams import Source
 
 _PARAMETER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_BRACES: Final = re.compile(r"\{[^{}]*\}")
 
 MOST_PARAMETERS: Final = 256
 """Parameters behind the '?' of a name. 4 KiB of a request can hold 2,000, which take
@@ -62,7 +63,7 @@ class Pattern:
     @classmethod
     def parse(cls, text: str) -> "Pattern":
         """Read a pattern. Raises UsageError for an empty one, for a '?', and for a parameter
-        that is not a whole segment.
+        that is not a whole segment, or whose name has other than ASCII letters, digits and '_'.
         """
         if not isinstance(text, str):
             raise UsageError(f"{shown(text)} cannot be a publisher's name: give a str")
@@ -76,6 +77,11 @@ class Pattern:
         for segment in text.split("/"):
             whole = _PARAMETER.fullmatch(segment)
             if whole is None and ("{" in segment or "}" in segment):
+                if _BRACES.fullmatch(segment):
+                    raise UsageError(
+                        f"{segment!r} in {text!r}: the name of a parameter has ASCII letters, "
+                        "digits and '_', and no digit in front; rename it here and in the function"
+                    )
                 raise UsageError(
                     f"{segment!r} in {text!r}: a parameter is a whole segment, like '{{symbol}}'"
                 )

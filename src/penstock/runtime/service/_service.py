@@ -37,6 +37,7 @@ from penstock.runtime.service._description import LONGEST_NAME, offer_descriptio
 from penstock.runtime.service._function_annotations import (
     called_function,
     check_function,
+    check_returns,
     check_takes,
     element_type_of,
 )
@@ -187,6 +188,7 @@ class Service:
             if function is not None:
                 check_function(function, what)
                 check_takes(function, what, GIVEN[what])
+                check_returns(function, what)
         self.authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = (
             None if authenticate is None else self.called(authenticate)
         )
@@ -204,6 +206,7 @@ class Service:
             )
         if may_open is not None:
             check_takes(may_open, "may_open", GIVEN["may_open"])
+            check_returns(may_open, "may_open")
         self.may_open: MayOpen | None = may_open
         """Decides what a peer may open; None for everything."""
         if lifespan is not None:
@@ -595,8 +598,10 @@ class Service:
             warnings.warn(
                 f"the publisher {name!r} keeps the newest element only, and a subscriber over a "
                 "connection requests 256 elements ahead, "
-                "which its reader gets first. A subscriber that needs the newest must say so: "
-                "pipe(remote(url), ops.latest()), or demand=1",
+                "which its reader gets first. The program of the subscriber can change this, and "
+                "the server cannot: pipe(remote(url), ops.latest()), or demand=1. If the "
+                "subscribers do so, or the source only spares its publisher, write in the service: "
+                'warnings.simplefilter("ignore", penstock.StaleElementsWarning)',
                 StaleElementsWarning,
                 stacklevel=stacklevel,
             )

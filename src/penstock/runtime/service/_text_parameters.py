@@ -60,7 +60,6 @@ _ADVICE: Final[dict[type, str]] = {
     bytes: _ENCODE,
     bytearray: _ENCODE,
     memoryview: _ENCODE,
-    timedelta: "annotate it with float, and call timedelta(seconds=...) in the function",
     object: "annotate it with str",
     dict: _TAKE_APART,
     list: _TAKE_APART,
@@ -157,8 +156,8 @@ def text_reader(kind: Any, what: str) -> Callable[[str], Any]:
         return _form_of(kind) or (partial(_read_enum, kind) if issubclass(kind, Enum) else kind)
     raise UsageError(
         f"{what} is annotated with {shown(kind)}; annotate it with a type that takes a text: str, "
-        "int, float, bool, date, datetime, Decimal, UUID, a Literal, an Enum, one of these | "
-        "None, or for a key that is given several times a list of one of these"
+        "int, float, bool, date, datetime, timedelta, Decimal, UUID, a Literal, an Enum, one of "
+        "these | None, or for a key that is given several times a list of one of these"
     )
 
 
@@ -274,5 +273,6 @@ _FORMS: Final[dict[type, Callable[[str], Any]]] = {
     datetime: _read_datetime,
     date: partial(_read_as, date),
     time: partial(_read_as, time),
+    timedelta: partial(_read_as, timedelta),  # P1DT3S
     UUID: partial(_read_as, UUID),
 }

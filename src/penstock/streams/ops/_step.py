@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from penstock.api import Subscriber, UsageError, add_demand
+from penstock.api import PipePart, Subscriber, UsageError, add_demand
 from penstock.core import WOKEN, Scope, name_of
 from penstock.streams.ops._stage import ENDED_UPSTREAM, Stage, StageOperator, stopped_error
 
@@ -184,6 +184,7 @@ class AsyncStage(Stage[Any, Any]):
         "_queue",
         "_scope",
         "_step",
+        "_task",
         "_task_scope",
         "_upstream_completed",
     )
@@ -201,6 +202,7 @@ class AsyncStage(Stage[Any, Any]):
         self._upstream_completed = False
         self._task_scope: trio.CancelScope | None = None
         self._parked_task: trio.lowlevel.Task | None = None
+        self._task: trio.lowlevel.Task | None = None  # while it runs
 
     def request(self, n: int, /) -> None:
         if not self._is_over:
@@ -231,6 +233,11 @@ class AsyncStage(Stage[Any, Any]):
     def _held_count(self) -> int:
         return len(self._queue)
 
+    def pipe_part(self) -> PipePart:
+        """Return the part for those who look at the pipe, with the task while its function runs."""
+        is_parked = self._parked_task is not None
+        return super().pipe_part()._replace(task=None if is_parked else self._task)
+
     # --- the task
 
     def _start_task(self) -> None:
@@ -240,6 +247,7 @@ class AsyncStage(Stage[Any, Any]):
             self._fail(closed)
 
     async def _run_task(self) -> None:
+        self._task = trio.lowlevel.current_task()
         try:
             while not self._is_over:
                 if self._queue:
@@ -251,6 +259,7 @@ class AsyncStage(Stage[Any, Any]):
                     self._parked_task = trio.lowlevel.current_task()
                     await trio.lowlevel.wait_task_rescheduled(self._abort_park)
         finally:
+            self._task = None
             if not self._is_over:  # the nursery of this task was cancelled, not the stream
                 self._fail(stopped_error(self._label))
 

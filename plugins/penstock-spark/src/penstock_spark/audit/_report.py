@@ -117,7 +117,7 @@ def report_of(
             "of_publishers": int(totals["publisher_stalls"].sum()),
             "of_subscribers": int(totals["subscriber_stalls"].sum()),
         },
-        "longest_signal_seconds": int(totals["longest"].max()) / NS if len(starts) else 0.0,
+        "longest_signal_seconds": int(np.max(totals["longest"])) / NS if len(starts) else 0.0,
         "publishers": _publishers(chunks, starts, totals, index),
         "processes": processes,
         "rules": [

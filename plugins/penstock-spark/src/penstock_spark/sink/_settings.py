@@ -1,7 +1,7 @@
 """The options of the sink, and the settings that a query has by them."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from penstock.api import UsageError
 from penstock_spark._client import CLIENT_OPTIONS, ProcessSettings, refuse_secrets
@@ -79,8 +79,8 @@ class SinkSettings(NamedTuple):
     value_format: str
     delivery: str | None
     write_id: str | None
-    missing_batches: str
-    changed_batches: str
+    missing_batches: Literal["refuse", "accept"]
+    changed_batches: Literal["refuse", "accept"]
     client: ProcessSettings
     places: tuple[str, ...] = ()
     """The columns that say where a row goes."""

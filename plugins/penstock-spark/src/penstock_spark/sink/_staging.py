@@ -12,15 +12,12 @@ Rules of this file:
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlencode
 
 from penstock.api import AuthRefused, ConnectionLost, PublisherFailed, Rejected, StreamTimeout
+from penstock.spi import ROWS, BatchAbort, BatchCommit, TaskAttempt
 from penstock_spark._client import READ_TIMEOUT
 from penstock_spark.sink._elements import check_sizes
 from penstock_spark.sink._settings import EXACTLY_ONCE, SinkSettings
-
-ROWS: Final = "rows"
-"""The name that the receiver subscribes to, as `penstock.receive` has it."""
 
 TRIES: Final = 3
 """The attempts of a commit: the connection may be lost before its answer comes."""
@@ -74,14 +71,13 @@ def stage(settings: SinkSettings, task: TaskId, elements: Iterator[Sequence[byte
     if first is None:
         return Answer(0, is_staged=True)
     rows = Rows(chain([first], elements), f"partition {task.partition} of batch {task.batch}")
-    words: dict[str, Any] = task._asdict()
-    if settings.partition:
-        words["into"] = settings.partition
-    if settings.delivery == EXACTLY_ONCE:
-        words["exact"] = "true"
-    if settings.places:
-        words["routed"] = "true"
-    name = f"{settings.stream}/stage?{urlencode(words)}"
+    staged = TaskAttempt(
+        **task._asdict(),
+        into=settings.partition or "",
+        exact=settings.delivery == EXACTLY_ONCE,
+        routed=bool(settings.places),
+    )
+    name = staged.request_name(f"{settings.stream}/stage")
     with settings.client.connect(settings.uri, publishers={ROWS: rows}) as peer:
         try:
             answer = peer.request(name, serializer="json")
@@ -107,13 +103,13 @@ def commit(
     """Commit what the tasks of a batch have staged. Asked again after a lost connection: the
     receiver appends a batch once.
     """
-    payload = {
-        "query": query,
-        "batch": batch,
-        "attempts": attempts,
-        "missing_batches": settings.missing_batches,
-        "changed_batches": settings.changed_batches,
-    }
+    payload = BatchCommit(
+        query,
+        batch,
+        list(attempts),
+        missing_batches=settings.missing_batches,
+        changed_batches=settings.changed_batches,
+    ).as_json()
     for left in reversed(range(TRIES)):
         try:
             _ask(settings, "commit", payload)
@@ -130,7 +126,7 @@ def commit(
 
 def abort(settings: SinkSettings, query: str, batch: int, run: str) -> None:
     """Tell the receiver that a batch failed, so that it need not keep it."""
-    _ask(settings, "abort", {"query": query, "batch": batch, "run": run})
+    _ask(settings, "abort", BatchAbort(query, batch, run).as_json())
 
 
 def _ask(settings: SinkSettings, word: str, payload: dict[str, Any]) -> None:
