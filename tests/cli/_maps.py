@@ -13,6 +13,7 @@ DEFAULTS: dict[str, Any] = {
     "protocol": "rsio",
     "transport": "tcp",
     "stream": 1,
+    "trace": "",
     "state": "live",
     "requested": 0,
     "delivered": 0,
@@ -27,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "parts": [],
     "on": [],
     "place": "",
+    "stage": "",
 }
 
 

@@ -196,3 +196,120 @@ def test_without_a_name_the_stream_that_stands_longest_is_taken() -> None:
 def test_a_time_is_written_as_a_person_writes_it(seconds: float, text: str) -> None:
     """With a tenth only where that matters."""
     assert seconds_text(seconds) == text
+
+
+def test_a_trace_joins_the_two_sides_where_addresses_do_not() -> None:
+    """Over HTTP, and behind a proxy. A trace that two streams claim joins neither of them."""
+    sent = hop("1", "x", "", "10.0.0.9:5", out=True, waits="publisher", trace="t", place="x.py:3")
+    read = hop("2", "x", "", "proxy:80", out=False, waits="publisher", trace="t", stream=0)
+    reader, publisher = map_of("tcp://reader:1", read), map_of("tcp://publisher:1", sent)
+    known = Maps([reader, publisher])
+    found = known.other_side(reader.streams["2"])
+    assert found is not None
+    assert found[1]["key"] == "1"
+    assert cause_of(known, known.named("x")[0]).sentence.endswith("is at x.py:3")
+    copied = map_of("tcp://thief:1", {**sent, "key": "3"})
+    assert Maps([reader, publisher, copied]).other_side(reader.streams["2"]) is None
+
+
+def test_an_operator_that_stands_is_named_with_the_stage_that_holds_elements() -> None:
+    """The line of its code, or what its function waits for."""
+    piped = {
+        "key": "1",
+        "name": "pipe",
+        "waits": "publisher",
+        "parts": [["map(stuck)", 0], ["buffer", 32], ["ups", 0]],
+        "stage": "map(stuck)",
+        "place": "kinds.py:46 in stuck",
+    }
+    known = Maps([map_of("tcp://a:1", piped)])
+    assert cause_of(known, known.named("pipe")[0]).sentence == (
+        "pipe waits 12 s: buffer holds 32 elements, and map(stuck) after it is at kinds.py:46 in "
+        "stuck"
+    )
+    read = {"key": "2", "name": "rate", "out": False, "waits": "publisher", "peer": "10.0.0.9:1"}
+    known = Maps([map_of("tcp://a:1", {**piped, "on": ["2"]}, read)])
+    assert (
+        "map(stuck) after it waits for rate of 10.0.0.9:1"
+        in cause_of(known, known.named("pipe")[0]).sentence
+    )
+    # In the service of the reader, as that one tells of it.
+    sent = hop("1", "x", "a:1", "b:9", out=True, waits="demand")
+    received = {**piped, **hop("2", "x", "b:9", "a:1", out=False, waits="demand")}
+    known = Maps([map_of("tcp://a:1", sent), map_of("tcp://b:1", received)])
+    assert cause_of(known, known.named("x")[0]).sentence.endswith(
+        "in that reader buffer holds 32 elements, and map(stuck) after it is at kinds.py:46 in "
+        "stuck"
+    )
+
+
+def test_a_stage_that_waits_for_more_elements_is_not_blamed() -> None:
+    """`batch` holds some until it has enough; `buffer` only holds what nobody requests."""
+    for label, words in (
+        ("batch", "x has no element"),
+        ("buffer", "buffer holds 7 elements, and own after it requests none"),
+    ):
+        record = {"key": "1", "name": "x", "waits": "publisher", "parts": [["own", 0], [label, 7]]}
+        known = Maps([map_of("tcp://a:1", record)])
+        assert cause_of(known, known.named("x")[0]).sentence.endswith(words)
+
+
+def test_a_topic_waits_for_the_subscriber_that_requests_nothing() -> None:
+    """Which is told once; the chain goes on to where that one is."""
+    reader = hop("1", "t", "a:1", "b:8", out=True, waits="publisher", on=["2"], stream=1)
+    stalled = hop("2", "t", "a:1", "c:9", out=True, waits="demand", stream=2)
+    there = hop("3", "t", "c:9", "a:1", out=False, waits="demand", stream=2, place="c.py:4 in c")
+    first = map_of("tcp://a:1", reader, stalled)
+    known = Maps([first])
+    told = "t waits 12 s: t waits for its subscriber c:9, which has requested nothing"
+    assert cause_of(known, (first, first.streams["1"])).sentence == told
+    known = Maps([first, map_of("tcp://c:1", there)])
+    assert (
+        cause_of(known, (first, first.streams["1"])).sentence
+        == f"{told}; that reader is at c.py:4 in c"
+    )
+
+
+def test_a_stream_that_moves_does_not_stand_still() -> None:
+    """It gets no cause. Without a name one that stands goes before those that move."""
+    streams = [
+        {"key": key, "name": key, "delivered": 0, "since": 11.9, "out": key != "r"} for key in "abr"
+    ]
+    found = map_of("tcp://a:1", *streams)
+    moved = [{"key": key, "delivered": 50, "since": 13.9} for key in "abr"]
+    found.apply({"kind": "streams", "streams": moved})
+    found.apply({"kind": "looked", "at": 14.0, "streams": 3})
+    known = Maps([found])
+    start = stalest(known)
+    assert start is not None
+    assert cause_of(known, start).sentence.startswith("nothing stands still: ")
+    assert cause_of(known, start).sentence.endswith("moves 25.0 elements a second")
+    # One that this side reads stands from now on.
+    moved = [{"key": key, "delivered": 100, "since": 15.9} for key in "ab"]
+    found.apply({"kind": "streams", "streams": moved})
+    found.apply({"kind": "looked", "at": 16.0, "streams": 3})
+    start = stalest(known)
+    assert start is not None
+    assert start[1]["key"] == "r"
+    # It moved before the first look: how long it has stood is known from there on.
+    assert cause_of(known, start).sentence.startswith("r waits at least 2.1 s: ")
+    assert (
+        cause_of(known, known.named("a")[0]).sentence
+        == "a does not stand still: it moves 25.0 elements a second"
+    )
+
+
+@pytest.mark.parametrize(
+    ("transport", "url"), [("http", "tcp://b:80"), ("https", "tls://b:80"), ("ws", "ws://b:80")]
+)
+def test_a_service_that_is_read_over_http_is_asked_at_the_same_port(
+    transport: str, url: str
+) -> None:
+    """Over RS.io, as no map is read over HTTP; and not again if it was asked already."""
+    read = {"key": "1", "name": "x", "out": False, "waits": "publisher", "peer": "b:80"}
+    first = map_of("tcp://a:1", {**read, "transport": transport})
+    known = Maps([first])
+    assert cause_of(known, known.named("x")[0]).unknown_at == url
+    second = map_of(f"{transport}://b:80")
+    known = Maps([first, second])
+    assert cause_of(known, known.named("x")[0]).unknown_at is None

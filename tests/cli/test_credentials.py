@@ -40,6 +40,8 @@ def test_a_place_that_cannot_be_read_is_a_mistake_whose_text_has_no_secret(
     binary.write_bytes(b"\xff")
     with pytest.raises(UsageError, match="not UTF-8"):
         parsed(option, str(binary))
+    with pytest.raises(UsageError, match="more than"):
+        parsed(option, "/dev/zero")
 
 
 def test_a_password_needs_a_user(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,13 @@
 """A map that a service sends is checked, and what it makes this side hold is bounded."""
 
 import pytest
+import trio
 
 from penstock.api import ProtocolError, UsageError
 from penstock.cli import _demand_map
-from penstock.cli._demand_map import DemandMap, service_urls
+from penstock.cli._demand_map import AGAIN, DemandMap, follow, service_urls
+from penstock.cli._main import parse
+from penstock.runtime import Service, serve
 from tests.cli._maps import DEFAULTS, map_of
 
 
@@ -78,3 +81,27 @@ def test_the_url_of_a_publisher_is_a_mistake() -> None:
     """The message has the address that was meant."""
     with pytest.raises(UsageError, match="tcp://a:1"):
         service_urls(["tcp://a:1/ticks"])
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "https://example.com/x"])
+def test_an_address_of_http_is_a_mistake_that_says_what_to_give(url: str) -> None:
+    """The service speaks RS.io at the same port."""
+    with pytest.raises(UsageError, match=r"give (tcp|tls)://"):
+        service_urls([url])
+
+
+async def test_a_service_that_comes_later_is_shown_beside_the_others(autojump_clock) -> None:
+    """It was asked in vain when the command began, and is lost and there again later."""
+    options = parse(["top", "memory://here", "memory://later", "--plain"])
+    here, later = DemandMap("memory://here"), DemandMap("memory://later")
+    async with trio.open_nursery() as nursery, serve(Service(), "memory://here", inspect=True):
+        nursery.start_soon(follow, [here, later], options, lambda: None)
+        for _ in range(2):
+            await trio.sleep(3 * AGAIN)
+            assert later.lost
+            assert not later.streams
+            async with serve(Service(), "memory://later", inspect=True):
+                await trio.sleep(3 * AGAIN)
+                assert (later.lost, here.lost) == ("", "")
+                assert later.streams
+        nursery.cancel_scope.cancel()

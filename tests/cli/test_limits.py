@@ -73,11 +73,19 @@ def test_a_server_has_the_limits(workers: tuple[str, ...]) -> None:
             for _ in range(2):
                 peer = stack.enter_context(connect(address))
                 list(zip(range(1), stack.enter_context(peer.subscribe("endless")), strict=False))
-            with (
-                pytest.raises((ConnectionLost, Rejected), match="places"),
-                connect(address) as third,
-            ):
-                third.request("endless")
+            assert any("places" in refusal_of(address) for _ in range(500))
+
+
+def refusal_of(address: str) -> str:
+    """Return why a client is not let in; empty if it is. A parent learns a moment later whom its
+    workers have let in. Until then the third client may have a place, or lose it without a word.
+    """
+    try:
+        with connect(address) as client:
+            client.request("endless")
+    except (ConnectionLost, Rejected) as error:
+        return str(error)
+    return ""
 
 
 @pytest.mark.parametrize("workers", [(), WORKERS], ids=["one process", None])

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-import trio
 
-from penstock.api import ProtocolError
-from penstock.cli._ls import checked, table_of
+from penstock.cli._description import checked
+from penstock.cli._ls import table_of
 from penstock.cli._main import parse
 from penstock.runtime import DESCRIPTION, Service, serve
 from tests._real_time import HANGS_AFTER
@@ -85,21 +84,3 @@ def test_texts_of_a_hostile_server_are_shown_and_not_obeyed() -> None:
     assert "\x1b" not in table
     assert "a\\x1b[2Jb" in table
     assert max(map(len, table.splitlines())) == 80
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [1, {}, {**HOSTILE, "name": 1}, {**HOSTILE, "parameters": 1}, {**HOSTILE, "parameters": [1]}],
-)
-def test_a_description_that_is_none_is_a_fault_of_the_server(entry: object) -> None:
-    """Nothing of it is printed."""
-    with pytest.raises(ProtocolError):
-        checked(entry)
-
-
-async def test_a_list_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command reads at most `MOST` entries."""
-    monkeypatch.setattr("penstock.cli._ls.MOST", 3)
-    with pytest.raises(Exception, match="more than 3"):
-        await listed(service_with(), "memory://ls")
-    await trio.lowlevel.checkpoint()

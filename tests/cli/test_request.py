@@ -153,6 +153,38 @@ async def test_the_answer_is_written(
     assert capfdbinary.readouterr().out.decode() == printed
 
 
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (["said/no"], '"no payload"\n'),
+        (["said/no", "--stream"], '"no payload"\n'),
+        (["said/a", "text"], '"a text"\n'),
+        (["said-as-json/a", '"text"'], '"a text"\n'),
+        (["order", '{"symbol": "X", "count": 1}'], '{"symbol": "X", "count": 2}\n'),
+        (["price/EURUSD"], '{"EURUSD": 1.5}\n'),
+    ],
+)
+async def test_json_of_an_answer_is_written_as_the_service_describes_it(
+    words: list[str], printed: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A text travels without quotes, and is JSON with them."""
+    service = _service(describe=True)
+
+    @service.request("said/{word}")
+    async def said(word: str, payload: str = "payload") -> str:
+        return f"{word} {payload}"
+
+    @service.request("said-as-json/{word}", serializer="json")
+    async def said_as_json(word: str, payload: str) -> str:
+        return f"{word} {payload}"
+
+    async with serve(service, URL, registry=REGISTRY):
+        name, *more = words
+        parsed = parse(["request", f"{URL}/{name}", *more, "--format", "json", "--quiet"])
+        assert await parsed.run(parsed) == 0
+    assert capfdbinary.readouterr().out.decode() == printed
+
+
 @pytest.mark.parametrize("described", [True, False])
 async def test_the_description_says_how_a_payload_is_written(
     described: bool, capfdbinary: pytest.CaptureFixture[bytes]

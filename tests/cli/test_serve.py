@@ -34,6 +34,22 @@ def test_a_signal_shuts_it_down(number: signal.Signals, status: int) -> None:
         assert server.wait(HANGS_AFTER) == status
 
 
+@pytest.mark.parametrize("more", [[], ["--workers", "1"]], ids=" ".join)
+def test_names_are_shown_and_not_obeyed(tmp_path: Path, more: list[str]) -> None:
+    """One that would clear the screen is written with escapes."""
+    (tmp_path / "odd_names.py").write_text(
+        "import penstock\n"
+        "service = penstock.Service()\n"
+        "service.publish('evil\\u202e/\\x1b[2J', [b'1'])\n",
+        encoding="ascii",
+    )
+    words = ["serve", "odd_names:service", "tcp://127.0.0.1:0", *more]
+    with penstock(*words, folder=tmp_path) as server:
+        assert line_of(server).startswith(r"serving evil\u202e/\x1b[2J at tcp://127.0.0.1:")
+        server.send_signal(signal.SIGTERM)
+        server.wait(HANGS_AFTER)
+
+
 def test_it_says_what_it_waits_for() -> None:
     """After SIGTERM the streams that run may go on, and a person sees which they are."""
     with served() as (server, address), penstock("cat", f"{address}/endless", "--quiet") as reader:

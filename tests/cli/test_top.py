@@ -1,7 +1,11 @@
 """`penstock top`: a table, lines of JSON, and a screen on a real terminal."""
 
 import json
+import os
+import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import trio
@@ -99,6 +103,75 @@ def test_plain_prints_a_table_for_each_look(inspected: str) -> None:
         assert program.wait(HANGS_AFTER) == 143
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="workers need Unix sockets")
+def test_the_map_of_a_server_with_workers_has_the_streams_of_all() -> None:
+    """Whichever of them answers."""
+    serving = ("serve", "tests.cli._service:service", "tcp://127.0.0.1:0", "--inspect")
+    with ExitStack() as stack:
+        address = line_of(stack.enter_context(penstock(*serving, "--workers", "2"))).split()[-1]
+        for _ in range(4):
+            stack.enter_context(penstock("cat", f"{address}/endless", "--demand", "1", "--quiet"))
+        # A reader may need longer than a look to start.
+        for _ in range(20):
+            with penstock("top", address, "--once", "--json", "--filter", "endless") as program:
+                out, errors = program.communicate(timeout=HANGS_AFTER)
+            assert program.returncode == 0, errors
+            if out.count(b"\n") == 4:
+                break
+    assert out.count(b"\n") == 4
+    assert len({json.loads(line)["key"] for line in out.splitlines()}) == 4
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_server_that_vanishes_has_a_line_until_it_is_there_again(
+    others: int, inspected: str
+) -> None:
+    """Killed between two looks: the command waits for the next process at the address."""
+    serving = ("serve", "tests.cli._service:service", "--inspect")
+    with penstock(*serving, "tcp://127.0.0.1:0") as server:
+        address = line_of(server).split()[-1]
+        with penstock("top", address, *([inspected] * others), "--plain") as program:
+            assert program.stdout is not None
+            lines = iter(program.stdout)
+            assert any(b"penstock/demand" in line for line in lines)
+            server.kill()
+            server.wait(HANGS_AFTER)
+            lost = f"lost, asked again every 2 s: {address}: ".encode()
+            assert any(line.startswith(lost) for line in lines)
+            with penstock(*serving, address) as another:
+                line_of(another)
+                assert any(f"{1 + others} streams, by still".encode() in line for line in lines)
+                program.terminate()
+                _, errors = program.communicate(timeout=HANGS_AFTER)
+    assert (program.returncode, errors) == (143, b"")
+
+
+def test_a_server_that_was_never_there_ends_the_command() -> None:
+    """Its address is a mistake, and one line says so."""
+    with penstock("top", "tcp://127.0.0.1:1", "--plain") as program:
+        _, errors = program.communicate(timeout=HANGS_AFTER)
+    assert (program.returncode, errors.count(b"\n")) == (1, 1)
+
+
+def test_a_terminal_without_a_screen_is_told_what_to_give(
+    inspected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that understands no sequences, and one whose keys go elsewhere: no blank screen."""
+    with (
+        Path(os.devnull).open("rb") as nothing,
+        terminal() as screen,
+        penstock_on(screen, "top", inspected, stdin=nothing.fileno()) as program,
+    ):
+        assert screen.read_until_end_of(program) == 1
+        assert "standard input is no terminal" in screen.rows()[0]
+    monkeypatch.setenv("TEST_TERM", "dumb")
+    with terminal(120) as screen, penstock_on(screen, "top", inspected) as program:
+        assert screen.read_until_end_of(program) == 1
+        assert screen.rows() == [
+            "penstock: this terminal can show no screen (TERM=dumb); give --plain, or --once"
+        ]
+
+
 @pytest.mark.parametrize("columns", [80, 40])
 def test_the_screen_shows_streams_and_reacts_to_keys(inspected: str, columns: int) -> None:
     """At 80 columns and fewer; the terminal is as before at the end."""
@@ -113,6 +186,13 @@ def test_the_screen_shows_streams_and_reacts_to_keys(inspected: str, columns: in
         screen.read_until(b"/_")
         screen.type(b"endless\r")
         screen.read_until(b"/endless")
+        # Keys that it does not know, Alt-q last, change nothing.
+        screen.type(b"\x1b[3~\x1b[1;5A\x1bOP\x1b[Z\x1bq")
+        screen.type(b"s")
+        screen.read_until(b"by rate")
+        # The last one: a row of an earlier picture may have been scrolled off.
+        heading = next(row for row in reversed(screen.rows()) if "by rate" in row)
+        assert heading.startswith("/endless")
         screen.type(b"\r")
         screen.read_until(b"serializer")
         screen.type(b"p")

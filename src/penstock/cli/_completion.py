@@ -21,6 +21,17 @@ from penstock.cli._main import parsers
 FILES: Final = frozenset({"FILE", "PATH", "DIR", "FOLDER", "PLACE"})
 """The names that the help gives to values which are files."""
 
+SERVERS: Final = frozenset({"URL", "FROM", "TO"})
+"""The names of values that may be a context."""
+
+LIST_CONTEXTS: Final = "ls ${XDG_CONFIG_HOME:-$HOME/.config}/penstock/contexts 2>/dev/null"
+"""A file has the name of its context: a shell lists them faster than Python starts."""
+
+LIST_CONTEXTS_FISH: Final = (
+    "set -q XDG_CONFIG_HOME; and ls $XDG_CONFIG_HOME/penstock/contexts 2>/dev/null; "
+    "or ls ~/.config/penstock/contexts 2>/dev/null"
+)
+
 
 @attrs.frozen
 class Option:
@@ -32,6 +43,8 @@ class Option:
     choices: tuple[str, ...]
     """The values that it may have; empty for any."""
     is_file: bool
+    is_server: bool
+    """It may be the name of a context."""
 
 
 @attrs.frozen
@@ -81,6 +94,7 @@ def _options(command: argparse.ArgumentParser) -> Iterator[Option]:
             tuple(map(str, action.choices or ())),
             # Behind the action of `log` there is a file.
             metavar in FILES or action.nargs == argparse.PARSER,
+            metavar in SERVERS,
         )
 
 
@@ -104,6 +118,8 @@ def bash(commands: list[Described]) -> str:
             if option.takes_value:
                 patterns = "|".join(f'"{command.name} {name}"' for name in option.names)
                 act = "files=1" if option.is_file else f"words={_quoted(' '.join(option.choices))}"
+                if option.is_server:
+                    act = f'files=1 words="$({LIST_CONTEXTS})"'
                 lines.append(f"        {patterns}) {act} ;;")
     lines += ["        *)", '            case "$command" in']
     for command in commands:
@@ -111,6 +127,8 @@ def bash(commands: list[Described]) -> str:
         choices = [choice for option in command.arguments for choice in option.choices]
         behind = " files=1" if any(option.is_file for option in command.arguments) else ""
         offered = _quoted(" ".join([*names, *choices]))
+        if any(option.is_server for option in command.arguments):
+            offered += f'" $({LIST_CONTEXTS})"'
         lines.append(f"                {command.name}) words={offered}{behind} ;;")
     first = " ".join(["--help", "--version", *(command.name for command in commands)])
     lines += [
@@ -149,11 +167,13 @@ def zsh(commands: list[Described]) -> str:
     ]
     for command in commands:
         specs = [
-            _quoted(f"{name}[{_bracket(option.help)}]{_zsh_value(option)}")
+            _zsh_quoted(f"{name}[{_bracket(option.help)}]{_zsh_value(option)}", option)
             for option in command.options
             for name in option.names
         ]
-        specs += [_quoted(f"*{_zsh_value(option)}") for option in command.arguments[-1:]]
+        specs += [
+            _zsh_quoted(f"*{_zsh_value(option)}", option) for option in command.arguments[-1:]
+        ]
         lines.append(f"        {command.name}) _arguments {' '.join(specs)} ;;")
     lines += [
         "    esac",
@@ -173,7 +193,18 @@ def _zsh_value(option: Option) -> str:
         return ""
     if option.choices:
         return f":value:({' '.join(option.choices)})"
+    if option.is_server:
+        return f":server:($({LIST_CONTEXTS}))"
     return ":file:_files" if option.is_file else ":value: "
+
+
+def _zsh_quoted(spec: str, option: Option) -> str:
+    """Return a specification in quotes; in double ones, if the shell has to list the contexts."""
+    if not option.is_server:
+        return _quoted(spec)
+    text, mark, command = spec.partition("$(")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
+    return f'"{escaped}{mark}{command}"'
 
 
 def _bracket(text: str) -> str:
@@ -212,6 +243,8 @@ def fish(commands: list[Described]) -> str:
                 lines.append(f"{here} -a {_fish_quoted(' '.join(argument.choices))}")
             if argument.is_file:
                 lines.append(f"{here} -F")
+            if argument.is_server:
+                lines.append(f"{here} -a '({LIST_CONTEXTS_FISH})'")
     return "".join(f"{line}\n" for line in lines)
 
 

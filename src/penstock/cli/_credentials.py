@@ -8,32 +8,36 @@ from pathlib import Path
 from typing import Final
 
 from penstock.api import Credentials, UsageError
+from penstock.cli._path import read_small
 
 FROM_ENVIRONMENT: Final = "env:"
 """The beginning of a place that is a variable of the environment. Any other place is a file."""
 
 
-def credentials_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+def credentials_arguments(command: argparse.ArgumentParser, *, to: bool = False) -> None:
+    """Declare the arguments. A command with two servers declares those for TO as well."""
     group = command.add_argument_group(
-        "credentials, from a FILE or from env:NAME, a variable of the environment"
+        f"credentials{' for TO' if to else ''}, from a FILE or from env:NAME, a variable of the "
+        "environment"
     )
-    one = group.add_mutually_exclusive_group()
-    one.add_argument("--bearer", metavar="PLACE", help="a token")
-    one.add_argument("--basic", metavar="PLACE", help="user:password")
+    one, prefix = group.add_mutually_exclusive_group(), "to-" if to else ""
+    one.add_argument(f"--{prefix}bearer", metavar="PLACE", help="a token")
+    one.add_argument(f"--{prefix}basic", metavar="PLACE", help="user:password")
 
 
-def credentials_of(options: argparse.Namespace) -> Credentials | None:
+def credentials_of(options: argparse.Namespace, *, to: bool = False) -> Credentials | None:
     """Return the credentials that the options name, or None. Raises UsageError;
     no text has the secret.
     """
-    if options.bearer is not None:
-        return Credentials.bearer(_secret_at(options.bearer, "--bearer"))
-    if options.basic is None:
+    bearer, basic = (options.to_bearer, options.to_basic) if to else (options.bearer, options.basic)
+    prefix = "to-" if to else ""
+    if bearer is not None:
+        return Credentials.bearer(_secret_at(bearer, f"--{prefix}bearer"))
+    if basic is None:
         return None
-    user, colon, password = _secret_at(options.basic, "--basic").partition(":")
+    user, colon, password = _secret_at(basic, f"--{prefix}basic").partition(":")
     if not colon:
-        raise UsageError(f"--basic {options.basic}: there is no ':' between a user and a password")
+        raise UsageError(f"--{prefix}basic {basic}: there is no ':' between a user and a password")
     return Credentials.basic(user, password)
 
 
@@ -43,7 +47,7 @@ def _secret_at(place: str, option: str) -> str:
         text = os.environ.get(name, "")
     else:
         try:
-            text = Path(place).read_text(encoding="utf-8")
+            text = read_small(Path(place.removeprefix("@"))).decode()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             # The place may be a secret by mistake, so it is not repeated.

@@ -24,9 +24,10 @@ TRACEBACK: Final = "PENSTOCK_TRACEBACK"
 """Set it in the environment to see the traceback of any error."""
 
 
-def status_after(raised: BaseException) -> int:
+def status_after(raised: BaseException, status: int = 0) -> int:
     """Write one line for `raised` and return the exit status. An interrupt, and the end of the
-    program that reads, get no line.
+    program that reads, get no line. `status` is that of a command which had ended before: what it
+    has found counts, also if no program reads it.
     """
     errors = _single(raised)
     if any(isinstance(error, KeyboardInterrupt) for error in errors):
@@ -34,7 +35,7 @@ def status_after(raised: BaseException) -> int:
     flush_or_discard()
     if all(isinstance(error, BrokenPipeError) for error in errors):
         # The reading program has ended, as in `penstock cat … | head`: this is not a failure.
-        return 0
+        return status
     if os.environ.get(TRACEBACK):
         traceback.print_exception(raised)
     # The first of several that says what to do; the others usually follow from it.

@@ -2,7 +2,10 @@
 
 import os
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from functools import partial
+from io import FileIO
 from pathlib import Path
 
 import trio
@@ -23,8 +26,31 @@ async def lines_of_input(most: int) -> AsyncGenerator[list[bytes]]:
     """Yield the lines of standard input when they come, several at a time, each without its end.
     Raises UsageError for a line of more than `most` bytes, because a line is kept in memory.
     """
+    async with aclosing(_lines(partial(_read, CHUNK), most)) as batches:
+        async for batch in batches:
+            yield batch
+
+
+async def lines_of_file(path: Path, most: int) -> AsyncGenerator[list[bytes]]:
+    """Yield the lines of a file, as `lines_of_input` does. Raises UsageError also for a file that
+    cannot be read.
+    """
+    try:
+        file = await trio.to_thread.run_sync(_open, path)
+    except OSError as error:
+        raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    with file:
+        try:
+            async with aclosing(_lines(partial(file.read, CHUNK), most)) as batches:
+                async for batch in batches:
+                    yield batch
+        except OSError as error:
+            raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from None
+
+
+async def _lines(read: Callable[[], bytes], most: int) -> AsyncGenerator[list[bytes]]:
     rest = b""  # the incomplete last line
-    while chunk := await trio.to_thread.run_sync(_read, CHUNK, abandon_on_cancel=True):
+    while chunk := await trio.to_thread.run_sync(read, abandon_on_cancel=True):
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > most:
             raise UsageError(
@@ -66,6 +92,11 @@ async def payload_of(text: str | None, most: int) -> bytes | None:
 
 def _read(size: int) -> bytes:
     return os.read(sys.stdin.fileno(), size)
+
+
+def _open(path: Path) -> FileIO:
+    # Not buffered: a pipe with a name gives its lines when they come.
+    return path.open("rb", buffering=0)
 
 
 def _read_all(most: int) -> bytes:

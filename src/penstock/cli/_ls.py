@@ -13,16 +13,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from penstock.api import ProtocolError, PublisherFailed, Rejected, UsageError
-from penstock.cli._credentials import credentials_arguments, credentials_of
+from penstock.cli._credentials import credentials_arguments
+from penstock.cli._description import read_description, service_url
 from penstock.cli._printable import cells, printable
-from penstock.cli._tls import tls_arguments, transport_options
-from penstock.cli._transports import permitted_transports, transports_argument
-from penstock.runtime import DESCRIPTION, subscribe
-from penstock.spi import parse_url
-
-MOST: Final = 10_000
-"""Entries that are read, at most: a server could send them without end."""
+from penstock.cli._tls import tls_arguments
+from penstock.cli._transports import transports_argument
 
 HEADINGS: Final = ("NAME", "KIND", "TAKES", "GIVES", "SUMMARY")
 
@@ -46,34 +41,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> int:
     """Print the list."""
-    url = parse_url(options.url)
-    if url.publisher is not None:
-        raise UsageError(
-            f"{options.url!r} names a publisher; give the address of the server alone: "
-            f"{url.address}"
-        )
-    opening = subscribe(
-        str(url.address),
-        publisher=DESCRIPTION,
-        serializer="json",
-        credentials=credentials_of(options),
-        options=transport_options(options),
-        transports=permitted_transports(options),
-    )
-    entries: list[Mapping[str, Any]] = []
-    try:
-        async with opening as stream:
-            async for entry in stream:
-                entries.append(checked(entry))
-                if len(entries) > MOST:
-                    raise UsageError(f"the server lists more than {MOST:,} publishers and requests")
-    except (Rejected, PublisherFailed) as refused:
-        if "no such publisher" not in str(refused):
-            raise
-        raise UsageError(
-            "the server does not describe itself, or not to you; it does with "
-            "penstock.Service(describe=True)"
-        ) from None
+    entries = await read_description(service_url(options.url), options)
     if options.json:
         # ASCII: a terminal shows the text of a server, and does not obey control characters in it.
         sys.stdout.write("".join(f"{json.dumps(entry)}\n" for entry in entries))
@@ -82,19 +50,6 @@ async def run(options: argparse.Namespace) -> int:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         sys.stdout.write(table_of(entries, width=width))
     return 0
-
-
-def checked(entry: Any) -> Mapping[str, Any]:
-    """Return an entry that has the values which the table shows.
-    Raises ProtocolError for another one.
-    """
-    is_sound = isinstance(entry, dict) and all(
-        isinstance(entry.get(key), str) for key in ("name", "kind", "summary")
-    )
-    parameters = entry.get("parameters") if is_sound else None
-    if not isinstance(parameters, list) or not all(isinstance(each, dict) for each in parameters):
-        raise ProtocolError("the server sent a description that this version cannot read")
-    return dict(entry)
 
 
 def table_of(entries: Sequence[Mapping[str, Any]], *, width: int | None) -> str:

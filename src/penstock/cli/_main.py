@@ -12,13 +12,15 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.api import PluginError, shown
 from penstock.cli._failure import status_after
 from penstock.cli._standard_files import standard_files
 from penstock.cli._version import ShowVersion
-from penstock.spi import OfferedCommand, OfferedCommands, find_commands
+
+if TYPE_CHECKING:
+    from penstock.spi import OfferedCommand, OfferedCommands
 
 DESCRIPTION = """\
 Streams between programs, at the pace of their consumer.
@@ -39,11 +41,17 @@ COMMANDS: Final = MappingProxyType(
         "cat": "write a publisher's elements to standard output",
         "request": "send a request and write its answer",
         "ls": "list what a service offers",
+        "describe": "say what a service offers, with types, limits and examples",
+        "compat": "say what breaks for clients when a service changes",
         "probe": "ask whether a server is there: the exit status tells",
-        "pub": "publish the lines of standard input",
+        "pub": "publish lines, or write them to a receiver or a log",
+        "cp": "copy a log to another one, or to a receiver",
         "completion": "print a script that completes commands in bash, zsh or fish",
+        "man": "write manual pages",
         "why": "say why a stream does not move",
         "top": "watch the streams of services",
+        "inspect": "show services and their streams in a browser",
+        "context": "keep servers under short names, with their credentials",
         "plugins": "list plugins, and the reason if one was left out",
         "log": "check, export, salvage or back up the file of a log",
         "record": "run a program and record the signals of its streams",
@@ -65,7 +73,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         if name == named:
             _declare_own(name, command)
     if named not in COMMANDS and "--version" not in arguments:
-        offered = find_commands(COMMANDS)
+        offered = _commands_of_plugins()
         for name, each in offered.by_name.items():
             command = commands(name, f"of {each.distribution}")
             if name == named:
@@ -86,12 +94,18 @@ def parsers() -> dict[str, tuple[str, argparse.ArgumentParser]]:
     found = {name: (summary, commands(name, summary)) for name, summary in COMMANDS.items()}
     for name, (_, command) in found.items():
         _declare_own(name, command)
-    for name, each in find_commands(COMMANDS).by_name.items():
+    for name, each in _commands_of_plugins().by_name.items():
         summary = f"of {each.distribution}"
         found[name] = summary, commands(name, summary)
         with suppress(PluginError):
             _declare(each, found[name][1])
     return found
+
+
+def _commands_of_plugins() -> "OfferedCommands":
+    from penstock.spi import find_commands  # noqa: PLC0415 (--version, and a command, need none)
+
+    return find_commands(COMMANDS)
 
 
 def _parser() -> tuple[argparse.ArgumentParser, Callable[[str, str], argparse.ArgumentParser]]:
@@ -123,7 +137,7 @@ def _declare_own(name: str, command: argparse.ArgumentParser) -> None:
     )
 
 
-def _declare(offered: OfferedCommand, command: argparse.ArgumentParser) -> None:
+def _declare(offered: "OfferedCommand", command: argparse.ArgumentParser) -> None:
     """Import the command of a plugin, and declare its arguments. Raises PluginError."""
     loaded = offered.load()
     command.description = loaded.description
@@ -134,7 +148,7 @@ def _declare(offered: OfferedCommand, command: argparse.ArgumentParser) -> None:
     command.set_defaults(run=loaded.run, prepare=None, blocks=False)
 
 
-def _no_command(name: str, offered: OfferedCommands) -> str:
+def _no_command(name: str, offered: "OfferedCommands") -> str:
     """Return why the command is unknown."""
     available = ", ".join([*COMMANDS, *offered.by_name])
     rivals = offered.contested.get(name)
@@ -148,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status. Raises SystemExit as argparse does: for
     --help, and for arguments that it refuses.
     """
+    status = 0
     with standard_files():
         try:
             try:
@@ -162,11 +177,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         except BaseException as raised:
             # boundary: the end of the command, in one line and a status.
-            return status_after(raised)
+            return status_after(raised, status)
     return status
 
 
 def _run(options: argparse.Namespace) -> int:
+    if hasattr(options, "bearer"):
+        from penstock.cli._contexts import apply_contexts  # noqa: PLC0415 (needs msgspec)
+
+        apply_contexts(options)
     if options.blocks:
         return int(options.run(options))
     from penstock.cli._running import run_command  # noqa: PLC0415 (needs trio)

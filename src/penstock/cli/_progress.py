@@ -24,6 +24,8 @@ RATE_SECONDS: Final = 2.0
 A mean of a tenth of a second would jump between 0 and 10 for ten elements a second.
 """
 
+BAR_COLUMNS: Final = 20
+
 ASSUMED_COLUMNS: Final = 80
 """Columns of a terminal that does not tell its width, a serial line for example."""
 
@@ -87,9 +89,53 @@ class Progress:
         return taken if self._most is None else min(taken, self._most)
 
 
+class WriteProgress:
+    """Elements that are written somewhere, their rate, and a bar if their number is known."""
+
+    def __init__(self, total: int | None = None) -> None:
+        self.written = 0
+        self.repeated = 0
+        """Those of them that were there before."""
+        self.total = total
+        self._began = trio.current_time()
+        self._counts = deque([(self._began, 0)], maxlen=round(RATE_SECONDS / DRAW_SECONDS))
+
+    @property
+    def seconds(self) -> float:
+        """The time since the beginning."""
+        return trio.current_time() - self._began
+
+    def add(self, count: int, *, is_new: bool = True) -> None:
+        """Count elements that are written."""
+        self.written += count
+        if not is_new:
+            self.repeated += count
+
+    def line(self, width: int) -> str:
+        """Return the line for the present state, in at most `width - 1` columns."""
+        now = trio.current_time()
+        then, before = self._counts[0]
+        self._counts.append((now, self.written))
+        parts = [_elements(self.written), _rate(self.written - before, now - then)]
+        if self.repeated:
+            parts.append(f"{self.repeated:,} were there")
+        line = ", ".join(parts)
+        if self.total:
+            share = min(1.0, self.written / self.total)
+            bar = "#" * round(share * BAR_COLUMNS)
+            line = f"[{bar:<{BAR_COLUMNS}}] {share:4.0%}  {line}"
+        return line[: max(0, width - 1)]
+
+    def summary(self) -> str:
+        """Return the number of elements, the duration and the rate."""
+        more = f"; {self.repeated:,} of them were there" if self.repeated else ""
+        rate = _rate(self.written, self.seconds)
+        return f"{_elements(self.written)} in {self.seconds:.1f} s, {rate}{more}"
+
+
 @asynccontextmanager
 async def shown(
-    progress: Progress, screen: Screen, file: int | None, *, quiet: bool
+    progress: "Progress | WriteProgress", screen: Screen, file: int | None, *, quiet: bool
 ) -> AsyncIterator[None]:
     """Draw the line in the terminal `file` for the length of a block,
     and write the summary after it, unless `quiet`.
@@ -119,7 +165,7 @@ async def shown(
             await trio.to_thread.run_sync(screen.finish, summary, abandon_on_cancel=True)
 
 
-async def _draw(progress: Progress, screen: Screen, file: int) -> None:
+async def _draw(progress: Progress | WriteProgress, screen: Screen, file: int) -> None:
     while True:
         await trio.sleep(DRAW_SECONDS)
         await trio.to_thread.run_sync(

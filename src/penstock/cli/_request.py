@@ -15,7 +15,7 @@ import argparse
 import json
 import math
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ from penstock.api import (
     UsageError,
 )
 from penstock.cli._credentials import credentials_arguments, credentials_of
+from penstock.cli._description import MOST as MOST_ENTRIES
+from penstock.cli._description import fits
 from penstock.cli._encoding import encoding_argument
 from penstock.cli._format import FORMATS, TEXTS, announced_for
 from penstock.cli._input import check_input, lines_of_input, payload_of
@@ -46,9 +48,6 @@ from penstock.spi import Registry, Serializer, Url, build_registry, parse_url
 
 MOST: Final = Limits().max_element
 """Bytes of a payload, and of a line that a channel sends."""
-
-MOST_ENTRIES: Final = 10_000
-"""Entries of a description that are read, at most: a server could send them without end."""
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -136,10 +135,18 @@ async def _request(options: argparse.Namespace) -> None:
     if _is_subscribe(options, url, payload):
         # A subscribe to a request is a stream of its answer, over each transport, and the other
         # side announces how it is read.
+        reader = options.serializer or announced_for(options.format)
+        if options.format == "json" and _may_describe(options, url):
+            # An answer is not announced, as elements are: without a description it is JSON.
+            description = subscribe(
+                str(url.address), publisher=DESCRIPTION, serializer="json", **connecting
+            )
+            if _is_text(await _entry_in(description, url)):
+                reader = "text"
         opening = subscribe(
             options.url,
             demand=options.demand if options.stream else 1,
-            serializer=options.serializer or announced_for(options.format),
+            serializer=reader,
             **connecting,
         )
         await (_write_stream if options.stream else _write_first)(opening, options)
@@ -169,7 +176,10 @@ async def _ask(
             f"{options.url!r} names no request, and there is no PAYLOAD; write the name after the "
             "authority (tcp://host:port/name)"
         )
-    form = await _form_of(peer, options, url, registry)
+    entry: Mapping[str, Any] = {}
+    if _may_describe(options, url):
+        entry = await _entry_in(peer.subscribe(DESCRIPTION, serializer="json"), url)
+    form = _form_of(entry, options, registry)
     data = payload if payload is None or form is None else _encoded(payload, form)
     if name is not None and data is None and url.dialect == "reactivesocket":
         # It has data and no names: the data is the name.
@@ -187,7 +197,7 @@ async def _ask(
             peer.request_response(data or b"") if name is None else peer.request(name, data)
         )
         if form is None and options.format == "json":
-            form = registry.serializer("json")
+            form = registry.serializer("text" if _is_text(entry) else "json")
         await _write(options, [answer if form is None else form.loads(answer)])
 
 
@@ -209,47 +219,50 @@ async def _lines() -> AsyncGenerator[bytes]:
 # --- what the other side describes
 
 
-async def _form_of(
-    peer: Peer, options: argparse.Namespace, url: Url, registry: Registry
+def _form_of(
+    entry: Mapping[str, Any], options: argparse.Namespace, registry: Registry
 ) -> Serializer | None:
     """Return the serializer of a request, None for bytes that go unchanged."""
     if options.serializer is not None:
         return registry.serializer(options.serializer)
-    # Others than penstock have no description, and would get a request that they do not know.
-    if url.publisher is None or url.dialect not in (None, "rsio"):
-        return None
-    name = await _described(peer, url.publisher.partition("?")[0])
-    return None if name is None or name in TEXTS else registry.serializer(name)
+    name = entry.get("serializer")
+    return registry.serializer(name) if isinstance(name, str) and name not in TEXTS else None
 
 
-async def _described(peer: Peer, name: str) -> str | None:
-    """Return the name of the serializer that the peer describes for a request;
-    None if it describes none.
+def _is_text(entry: Mapping[str, Any]) -> bool:
+    """Return whether an answer is a text, and not the JSON of one. Without the name of a format its
+    type decides.
     """
+    if "serializer" in entry:
+        return bool(entry["serializer"] == "text")
+    return bool(entry.get("answer") == "str")
+
+
+def _may_describe(options: argparse.Namespace, url: Url) -> bool:
+    """Return whether to ask the other side how a request is read: the command line may say it, and
+    others than penstock have no description, and would get a request that they do not know.
+    """
+    return (
+        options.serializer is None and url.publisher is not None and url.dialect in (None, "rsio")
+    )
+
+
+async def _entry_in(
+    opening: AbstractAsyncContextManager[Stream[Any]], url: Url
+) -> Mapping[str, Any]:
+    """Return what a description has of a request; nothing if it has nothing."""
+    name = (url.publisher or "").partition("?")[0]
     with suppress(Rejected, PublisherFailed):  # it does not describe itself, or not to this client
-        async with peer.subscribe(DESCRIPTION, serializer="json") as entries:
+        async with opening as entries:
             left = MOST_ENTRIES
             async for entry in entries:
-                found = _serializer_in(entry, name)
+                pattern = entry.get("name") if isinstance(entry, dict) else None
+                if isinstance(pattern, str) and fits(pattern, name):
+                    return dict(entry)
                 left -= 1
-                if found is not None or not left:
-                    return found
-    return None
-
-
-def _serializer_in(entry: object, name: str) -> str | None:
-    if not isinstance(entry, dict):
-        return None
-    pattern, serializer = entry.get("name"), entry.get("serializer")
-    if not isinstance(pattern, str) or not isinstance(serializer, str):
-        return None
-    # A parameter stands for one segment.
-    parts, given = pattern.split("/"), name.split("/")
-    fits = len(parts) == len(given) and all(
-        part == text or (part.startswith("{") and part.endswith("}"))
-        for part, text in zip(parts, given, strict=True)
-    )
-    return serializer if fits else None
+                if not left:
+                    break
+    return {}
 
 
 def _encoded(payload: bytes, form: Serializer) -> bytes:

@@ -109,11 +109,6 @@ def prepare(options: argparse.Namespace) -> None:
     """Find the service, before the run loop begins."""
     if options.handover is not None and options.workers is None:
         raise UsageError("--handover needs --workers: a server in one process hands nothing over")
-    if options.inspect and options.workers is not None:
-        raise UsageError(
-            "--inspect shows the streams of one process, and --workers starts several; serve with "
-            "one of the two"
-        )
     options.bounds = limits_of(options.limits)
     if options.workers is not None:
         return  # each worker imports it, and this process does not
@@ -121,9 +116,7 @@ def prepare(options: argparse.Namespace) -> None:
     # Before the import: a module may take the place of a library that the service imports.
     found = "" if options.safe_path else taken_from(here)
     if found and not options.quiet:
-        _write_lines(
-            printable(f"{here} is searched first: {found}; --safe-path leaves this folder out")
-        )
+        _write_lines(f"{here} is searched first: {found}; --safe-path leaves this folder out")
     options.loaded = load(options.service, safe_path=options.safe_path)
 
 
@@ -195,6 +188,7 @@ async def _run_workers(
         options=transport,
         resume=options.resume,
         insecure=options.insecure,
+        inspect=options.inspect,
         safe_path=options.safe_path,
         is_verbose=options.verbose,
         log_format=options.log_format,
@@ -202,7 +196,7 @@ async def _run_workers(
     check(settings, options.workers)
 
     def warn(text: str) -> None:
-        _write_lines(printable(text))
+        _write_lines(text)
 
     def say(text: str) -> None:
         if not options.quiet:
@@ -235,5 +229,6 @@ def _offered(service: Service) -> list[str]:
 
 
 def _write_lines(*lines: str) -> None:
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    # A name of the service may have any character, and so may the text of an error.
+    sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
     sys.stderr.flush()

@@ -9,9 +9,11 @@ from penstock.api import UsageError
 from penstock.spi import Tls, TransportOptions, build_registry, parse_url
 
 
-def tls_arguments(command: argparse.ArgumentParser, *, listens: bool) -> None:
+def tls_arguments(
+    command: argparse.ArgumentParser, *, listens: bool, connects: bool = False
+) -> None:
     """Declare the arguments for transports: those for tls:// and other schemes with
-    certificates, and --option.
+    certificates, and --option. A command that `listens` may have a form that `connects`.
     """
     command.add_argument(
         "--option",
@@ -48,7 +50,7 @@ def tls_arguments(command: argparse.ArgumentParser, *, listens: bool) -> None:
         "--tls-key", metavar="FILE", help="the certificate's private key, if it is in another file"
     )
     group.add_argument("--tls-ca", metavar="FILE", help=authorities)
-    if not listens:
+    if connects or not listens:
         group.add_argument(
             "--tls-name",
             metavar="NAME",

@@ -2,14 +2,18 @@
 
 Rules of this file:
 
-* A screen is drawn when a look is complete or a key is pressed, and at most `MOST_A_SECOND` times.
+* A screen is drawn when a look is complete or a key is pressed, each second while figures are old,
+  and at most `MOST_A_SECOND` times.
   rich writes it in one piece on the alternate screen, so nothing flickers.
 * The terminal is put back as it was on every way out.
 * Keys are read without waiting, when the terminal has some.
+* A sequence of a key that is not known is passed over whole: its characters are no keys.
 """
 
 import argparse
+import math
 import os
+import re
 import sys
 import termios
 import tty
@@ -23,8 +27,22 @@ from rich.live import Live
 from rich.style import Style
 from rich.text import Text
 
+from penstock.api import UsageError
 from penstock.cli._demand_map import DemandMap, follow
-from penstock.cli._top_view import BACKSPACE, DOWN, ENTER, ESCAPE, UP, View, screen_of
+from penstock.cli._printable import printable
+from penstock.cli._top_view import (
+    BACKSPACE,
+    DOWN,
+    END,
+    ENTER,
+    ESCAPE,
+    HOME,
+    PAGE_DOWN,
+    PAGE_UP,
+    UP,
+    View,
+    screen_of,
+)
 
 MOST_A_SECOND: Final = 10
 """Drawings a second."""
@@ -34,6 +52,16 @@ NAMES: Final = {
     "\x1bOA": UP,
     "\x1b[B": DOWN,
     "\x1bOB": DOWN,
+    "\x1b[5~": PAGE_UP,
+    "\x1b[6~": PAGE_DOWN,
+    "\x1b[H": HOME,
+    "\x1bOH": HOME,
+    "\x1b[1~": HOME,
+    "\x1b[7~": HOME,
+    "\x1b[F": END,
+    "\x1bOF": END,
+    "\x1b[4~": END,
+    "\x1b[8~": END,
     "\r": ENTER,
     "\n": ENTER,
     "\x7f": BACKSPACE,
@@ -41,6 +69,18 @@ NAMES: Final = {
     "\x1b": ESCAPE,
 }
 """What terminals send for keys without a character."""
+
+ESCAPE_SECONDS: Final = 0.05
+"""How long the rest of a sequence may take. An escape that nothing follows is the key."""
+
+_CODE: Final = re.compile(
+    # With more than one escape: some terminals send it before the sequence for Alt. Two brackets
+    # are the function keys of the Linux console. The last two are Alt and a character, and a key.
+    r"\x1b+(?:\[\[?[0-?]*[ -/]*[@-Z\\-~]?|O[0-?]*[@-~]?)|\x1b[^\x1b]|.",
+    re.DOTALL,
+)
+_BEGUN: Final = re.compile(r"\x1b+(?:\[\[?[0-?]*[ -/]*|O[0-?]*)?\Z")
+"""A sequence that may go on."""
 
 _HEADING: Final = Style(bold=True)
 _CURSOR: Final = Style(reverse=True)
@@ -52,8 +92,21 @@ _COLOURS: Final = {
 
 
 async def show(maps: Sequence[DemandMap], view: View, options: argparse.Namespace) -> None:
-    """Draw the streams until the person quits."""
+    """Draw the streams until the person quits. Raises UsageError for a terminal that can show no
+    screen, or that sends no keys.
+    """
     console, changed = Console(highlight=False), trio.Event()
+    # rich draws nothing on it, and the command would show nothing for as long as it runs.
+    if console.is_dumb_terminal or not console.is_terminal:
+        raise UsageError(
+            f"this terminal can show no screen (TERM={printable(os.environ.get('TERM', ''))}); "
+            "give --plain, or --once"
+        )
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "standard input is no terminal, and the screen of top takes keys from it; "
+            "give --plain, or --once"
+        )
 
     def change() -> None:
         changed.set()
@@ -65,12 +118,21 @@ async def show(maps: Sequence[DemandMap], view: View, options: argparse.Namespac
         async with trio.open_nursery() as nursery:
 
             async def read_maps() -> None:
-                await follow(maps, options, lambda: None if view.is_paused else change())
+                def change_unless_paused() -> None:
+                    if not view.is_paused:
+                        change()
+
+                await follow(maps, options, change_unless_paused, change_unless_paused)
 
             async def read_keys() -> None:
+                rest = ""
                 while not view.is_over:
-                    await trio.lowlevel.wait_readable(file)
-                    for key in keys_in(os.read(file, 1024).decode(errors="ignore")):
+                    typed = ""
+                    with trio.move_on_after(ESCAPE_SECONDS if rest else math.inf):
+                        await trio.lowlevel.wait_readable(file)
+                        typed = os.read(file, 1024).decode(errors="ignore")
+                    keys, rest = keys_in(rest + typed, is_all=not typed)
+                    for key in keys:
                         view.press(key)
                     change()
                 nursery.cancel_scope.cancel()
@@ -100,14 +162,15 @@ def drawn(lines: Sequence[str], cursor: int | None) -> Text:
     return text
 
 
-def keys_in(typed: str) -> Iterator[str]:
-    """Yield the keys in what the terminal has sent."""
-    at = 0
-    while at < len(typed):
-        found = next((code for code in NAMES if len(code) > 1 and typed.startswith(code, at)), "")
-        code = found or typed[at]
-        yield NAMES.get(code, code)
-        at += len(code)
+def keys_in(typed: str, *, is_all: bool) -> tuple[list[str], str]:
+    """Return the known keys in what the terminal has sent, and the sequence at its end that may go
+    on; none of these if that `is_all`.
+    """
+    begun = None if is_all else _BEGUN.search(typed)
+    end = len(typed) if begun is None else begun.start()
+    codes = _CODE.findall(typed[:end])
+    keys = [NAMES.get(code, code) for code in codes if code in NAMES or code[0] != "\x1b"]
+    return keys, typed[end:]
 
 
 @contextmanager

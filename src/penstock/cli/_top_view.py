@@ -5,14 +5,14 @@ Rules of this file:
 * Plain functions of maps and of a view. Nothing here writes, reads keys, or knows a terminal.
 * Each text of a service is made printable here. A line has no control character.
 * A screen shows as many streams as it has rows. The others are sorted and not formatted.
+* The choice is a stream and not a row: it stays with its stream when the order changes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
 from penstock.cli._cause import seconds_text, who_text
-from penstock.cli._demand_map import DemandMap, Record
+from penstock.cli._demand_map import AGAIN, OLD, DemandMap, Record, failure_text
 from penstock.cli._printable import cells, printable
 
 LEAST_WIDTH: Final = 40
@@ -25,7 +25,14 @@ ESCAPE: Final = "escape"
 ENTER: Final = "enter"
 UP: Final = "up"
 DOWN: Final = "down"
+PAGE_UP: Final = "page up"
+PAGE_DOWN: Final = "page down"
+HOME: Final = "home"
+END: Final = "end"
 BACKSPACE: Final = "backspace"
+
+MOVES: Final = (UP, "k", DOWN, "j", PAGE_UP, PAGE_DOWN, HOME, END)
+"""The keys that go through the rows, or through the lines of a detail."""
 
 
 class Row(NamedTuple):
@@ -60,6 +67,17 @@ SORTS: Final[Mapping[str, Callable[[Row], Any]]] = {
 """The orders, the largest first, in the order of the key ``s``. Names come with ``name``."""
 
 
+class Choice(NamedTuple):
+    """What tells a stream from all others, also from one of the next process at its address, which
+    gives the same keys again.
+    """
+
+    url: str
+    process: tuple[Any, Any]
+    key: str
+    name: str
+
+
 class View:
     """What the person has chosen. Keys change it."""
 
@@ -70,10 +88,17 @@ class View:
         self.is_over: bool = False
         self.is_typing: bool = False
         """Keys go into the filter."""
-        self.selected: str | None = None
-        """The stream under the cursor, by URL and key."""
+        self.selected: Choice | None = None
+        """The stream under the cursor; None for the first one, whichever that is."""
         self.has_detail: bool = False
-        self._order: list[str] = []  # the streams of the last screen, for the cursor
+        """All of the stream that is chosen is shown, until the person goes back."""
+        # The last screen, from which a key goes on:
+        self._rows: Sequence[Row] = ()
+        self._at = 0  # the row of the choice
+        self._first = 0  # the first row that is shown
+        self._page = 1  # how many are
+        self._lines: list[str] = []  # the detail
+        self._line = 0  # the first line of it that is shown
 
     def press(self, key: str) -> None:
         """React to a key: a character, or one of the names above."""
@@ -94,15 +119,59 @@ class View:
             else:
                 self.filter_text = ""
         elif key == ENTER:
-            self.has_detail = not self.has_detail and self.selected is not None
-        elif key in (UP, "k", DOWN, "j"):
-            self._move(-1 if key in (UP, "k") else 1)
+            self._open()
+        elif key in MOVES:
+            self._move(key)
 
-    def show(self, rows: Sequence[Row]) -> None:
-        """Note what the screen shows now, from its first row on."""
-        self._order = [id_of(row) for row in rows]
-        if self.selected not in self._order:
-            self.selected = self._order[0] if self._order else None
+    def show(
+        self, maps: Sequence[DemandMap], rows: Sequence[Row], page: int
+    ) -> tuple[Sequence[Row], int]:
+        """Note all rows, and that `page` of them have room. Return those that are shown, and the
+        number of the first one.
+        """
+        self._rows, self._page = rows, page
+        if self.selected is None:
+            self._at = 0
+        else:
+            self._at = self._place(maps, rows)
+        # The rows go on only as far as the choice makes them.
+        first = min(max(self._first, self._at - page + 1), self._at)
+        self._first = max(0, min(first, len(rows) - page))
+        return rows[self._first : self._first + page], self._first
+
+    @property
+    def cursor(self) -> int | None:
+        """The row of the choice, counted from the first one that is shown."""
+        return self._at - self._first if self._rows else None
+
+    def detail(self, maps: Sequence[DemandMap], page: int) -> list[str]:
+        """Return a line that is empty if the figures of the stream that is chosen are those of now,
+        and else says why not; and as many as `page` lines about it.
+        """
+        row = _row_of(maps, self.selected)
+        if row is not None:
+            self._lines = detail_of(row)
+        self._page = page
+        self._line = max(0, min(self._line, len(self._lines) - page))
+        return [_state(maps, self.selected, row), *self._lines[self._line : self._line + page]]
+
+    def _place(self, maps: Sequence[DemandMap], rows: Sequence[Row]) -> int:
+        """Return the row of the choice. If it is there no more, choose what is at its place."""
+        chosen = _row_of(maps, self.selected)
+        if chosen is not None:
+            for at, row in enumerate(rows):
+                if row.record is chosen.record:
+                    return at
+        at = max(0, min(self._at, len(rows) - 1))
+        self.selected = _choice_of(rows[at]) if rows else None
+        return at
+
+    def _open(self) -> None:
+        if self.has_detail:
+            self.has_detail = False
+        elif self._rows:
+            self.selected = _choice_of(self._rows[self._at])
+            self.has_detail, self._line, self._lines = True, 0, detail_of(self._rows[self._at])
 
     def _type(self, key: str) -> None:
         if key in (ENTER, ESCAPE):
@@ -114,19 +183,60 @@ class View:
         elif len(key) == 1 and key.isprintable():
             self.filter_text += key
 
-    def _move(self, by: int) -> None:
-        if self._order:
-            at = self._order.index(self.selected) if self.selected in self._order else 0
-            self.selected = self._order[max(0, min(len(self._order) - 1, at + by))]
+    def _move(self, key: str) -> None:
+        if self.has_detail:
+            last = max(0, len(self._lines) - self._page)
+            self._line = _moved(key, self._line, last, self._page)
+        elif self._rows:
+            self._at = _moved(key, self._at, len(self._rows) - 1, self._page)
+            self.selected = None if key == HOME else _choice_of(self._rows[self._at])
 
 
-def id_of(row: Row) -> str:
-    """Return what tells a row from all others."""
-    return f"{row.map.url} {row.record['key']}"
+def _moved(key: str, at: int, last: int, page: int) -> int:
+    """Return where a key leads to from `at`."""
+    if key in (HOME, END):
+        return 0 if key == HOME else last
+    by = page if key in (PAGE_UP, PAGE_DOWN) else 1
+    return max(0, min(last, at + (by if key in (DOWN, "j", PAGE_DOWN) else -by)))
 
 
-def rows_of(maps: Sequence[DemandMap], view: View, most: int | None = None) -> list[Row]:
-    """Return the streams that the view shows, in its order; at most `most`."""
+def _choice_of(row: Row) -> Choice:
+    record = row.record
+    return Choice(row.map.url, _process_of(row.map), record["key"], record["name"])
+
+
+def _process_of(found: DemandMap) -> tuple[Any, Any]:
+    return found.service.get("host"), found.service.get("pid")
+
+
+def _row_of(maps: Sequence[DemandMap], choice: Choice | None) -> Row | None:
+    """Return the row of a stream as it is now; None if its service does not tell of it."""
+    for each in maps:
+        record = each.streams.get(choice.key) if choice and each.url == choice.url else None
+        if record is not None:
+            row = Row(each, record)
+            return row if _choice_of(row) == choice else None
+    return None
+
+
+def _state(maps: Sequence[DemandMap], choice: Choice | None, row: Row | None) -> str:
+    """Return why the figures of a stream are not those of now; empty if they are."""
+    where = next((each for each in maps if choice and each.url == choice.url), None)
+    if row is not None:
+        if not row.map.is_overdue:
+            return ""
+        why = f"told {seconds_text(row.map.age)} ago"
+    elif where is not None and where.lost:
+        why = "its service is lost"
+    elif where is not None and len(where.streams) < where.total:
+        why = "its service tells of it no more"
+    else:
+        why = "this stream has ended"
+    return f"{why}; its last figures:"
+
+
+def rows_of(maps: Sequence[DemandMap], view: View) -> list[Row]:
+    """Return the streams that the view shows, in its order."""
     wanted = view.filter_text.lower()
     rows = [
         Row(each, record)
@@ -134,13 +244,13 @@ def rows_of(maps: Sequence[DemandMap], view: View, most: int | None = None) -> l
         for record in each.streams.values()
         if not wanted or wanted in _searched(record)
     ]
-    # Names decide between equal numbers: else rows would change places with each look.
     key = SORTS[view.sort]
 
-    def order(row: Row) -> tuple[Any, str]:
-        return key(row), id_of(row)
+    def order(row: Row) -> tuple[Any, str, str]:
+        # Names decide between equal numbers: else rows would change places with each look.
+        return key(row), row.map.url, row.record["key"]
 
-    return sorted(rows, key=order, reverse=True) if most is None else nlargest(most, rows, order)
+    return sorted(rows, key=order, reverse=True)
 
 
 def _searched(record: Record) -> str:
@@ -170,11 +280,14 @@ def table_of(rows: Sequence[Row], *, width: int | None, several: bool = False) -
     nothing. With `several` services each name begins with its URL.
     """
     shown = range(len(HEADINGS)) if width is None or width >= NARROW else WITHOUT_SPACE
-    table = [
-        [texts[column] for column in shown]
-        for texts in (HEADINGS, *(_cells_of(row, several=several) for row in rows))
-    ]
-    widths = [max(cells(line[at]) for line in table) for at in range(len(shown))]
+    table, widths = _texts_of(rows, shown, several=several)
+    if several and width is not None and rows:
+        excess = sum(widths) + 2 * (len(widths) - 1) - max(width, LEAST_WIDTH)
+        if excess > 0:
+            # The URL first: without its name nobody can tell which stream a row is.
+            longest = max(len(printable(row.map.url)) for row in rows)
+            most = max(LEAST_TEXT, longest - excess)
+            table, widths = _texts_of(rows, shown, several=several, most=most)
     # The texts that may be cut; the names alone on a narrow screen.
     texts = [at for at, column in enumerate(shown) if column in (0, 1)]
     if width is not None:
@@ -183,12 +296,29 @@ def table_of(rows: Sequence[Row], *, width: int | None, several: bool = False) -
     return [_line(line, widths, numbers, width) for line in table]
 
 
-def _cells_of(row: Row, *, several: bool) -> tuple[str, ...]:
+def _texts_of(
+    rows: Sequence[Row], shown: Sequence[int], *, several: bool, most: int | None = None
+) -> tuple[list[list[str]], list[int]]:
+    """Return the texts of the columns that are shown, and their widths; of a URL at most `most`
+    characters.
+    """
+    lines = (HEADINGS, *(_cells_of(row, several=several, most=most) for row in rows))
+    table = [[texts[column] for column in shown] for texts in lines]
+    return table, [max(cells(line[at]) for line in table) for at in range(len(shown))]
+
+
+def _cells_of(row: Row, *, several: bool, most: int | None) -> tuple[str, ...]:
     record = row.record
+    url = printable(row.map.url)
+    if most is not None and len(url) > most:
+        # Its end tells services of one host apart.
+        url = f"…{url[1 - most :]}"
     name = printable(record["name"]) or "(no name)"
     arrow = "→" if record["out"] else "←"
-    where = f"{printable(row.map.url)} " if several else ""
+    where = f"{url} " if several else ""
     waits = printable(record["limit"] if record["waits"] == "limit" else record["waits"])
+    if row.map.is_overdue:
+        waits = f"told {seconds_text(row.map.age)} ago"
     return (
         f"{arrow} {where}{name}",
         who_text(record),
@@ -246,8 +376,10 @@ def number_text(number: float) -> str:
     return f"{number:.0f}"
 
 
-def heading_of(maps: Sequence[DemandMap], view: View, shown: int) -> str:
-    """Return the first line: what is watched, and what the view does."""
+def heading_of(maps: Sequence[DemandMap], view: View, shown: int, first: int = 0) -> str:
+    """Return the first line: what is watched, and what the view does. `shown` streams are shown,
+    after `first` others.
+    """
     total = sum(each.total for each in maps)
     told = sum(len(each.streams) for each in maps)
     # What the person has chosen comes first: a narrow screen cuts the rest.
@@ -258,8 +390,24 @@ def heading_of(maps: Sequence[DemandMap], view: View, shown: int) -> str:
     if told < total:
         texts.append(f"{told:,} told of")
     if shown < told:
-        texts.append(f"{shown:,} shown")
+        texts.append(f"{first + 1:,} to {first + shown:,} shown" if first else f"{shown:,} shown")
     return ", ".join(texts)
+
+
+def lost_of(maps: Sequence[DemandMap]) -> list[str]:
+    """Return a line for each service that cannot be read, or whose figures are old."""
+    return [line for line in map(_lost, maps) if line]
+
+
+def _lost(where: DemandMap) -> str:
+    url, age = printable(where.url), seconds_text(where.age)
+    if where.lost:
+        return f"lost, asked again every {AGAIN:g} s: {failure_text(where.url, where.lost)}"
+    if where.is_overdue:
+        return f"silent for {age}: {url}; is its process stopped or blocked?"
+    # With many streams a service looks seldom.
+    due = f"tells every {seconds_text(where.pause)}"
+    return f"last told {age} ago, {due}: {url}" if where.age >= OLD else ""
 
 
 def detail_of(row: Row) -> list[str]:
@@ -301,18 +449,22 @@ def screen_of(
     maps: Sequence[DemandMap], view: View, *, width: int, height: int
 ) -> tuple[list[str], int | None]:
     """Return the lines of a screen, and which of them is under the cursor."""
-    rows = rows_of(maps, view, max(1, height - 3))
-    view.show(rows)
-    lines = [fitted(heading_of(maps, view, len(rows)), width)]
-    selected = next((row for row in rows if id_of(row) == view.selected), None)
-    if view.has_detail and selected is not None:
-        lines += ["", *(fitted(line, width) for line in detail_of(selected))]
+    rows = rows_of(maps, view)
+    lost = [fitted(line, width) for line in lost_of(maps)]
+    # Beside the heading, the names of the columns or an empty line, and the keys.
+    page = max(1, height - 3 - len(lost))
+    if view.has_detail:
+        lines = [heading_of(maps, view, len(rows)), *view.detail(maps, page)]
         cursor = None
+        keys = "q quit  p pause  ↑↓ more lines  esc back"
     else:
-        lines += table_of(rows, width=width, several=len(maps) > 1)
-        cursor = None if selected is None else 2 + rows.index(selected)
-    lines = lines[: max(1, height - 1)]
-    keys = "q quit  p pause  s sort  / filter  ↑↓ enter detail  esc back"
+        shown, first = view.show(maps, rows, page)
+        table = table_of(shown, width=width, several=len(maps) > 1)
+        lines = [heading_of(maps, view, len(shown), first), *table]
+        cursor = None if view.cursor is None else 2 + view.cursor
+        keys = "q quit  p pause  s sort  / filter  ↑↓ enter detail  esc back"
+    lines = [fitted(line, width) for line in lines]
+    lines = [*lines[: max(1, height - 1 - len(lost))], *lost][: max(1, height - 1)]
     return [*lines, fitted(keys, width)], cursor
 
 

@@ -5,11 +5,15 @@ is the name of a publisher or its beginning; without it the stream is taken that
 the longest time. The chain is followed into other services: those of --with, and, if no credentials
 are given, those that the service itself reads from. Credentials go to URL and to the services of
 --with, and nowhere else.
+
+The exit status is 0 if the line is there and each service that was named has told of its streams,
+and 1 if not: the line is written also if a service of --with did not answer.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.api import PenstockError, UsageError
@@ -24,7 +28,15 @@ from penstock.cli._cause import (
     who_text,
 )
 from penstock.cli._credentials import credentials_arguments
-from penstock.cli._demand_map import DemandMap, read_all, read_looks, service_urls
+from penstock.cli._demand_map import (
+    DemandMap,
+    check_timeout,
+    failure_text,
+    read_all,
+    read_looks,
+    service_urls,
+    timeout_argument,
+)
 from penstock.cli._printable import printable
 from penstock.cli._tls import tls_arguments
 from penstock.cli._transports import transports_argument
@@ -53,6 +65,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="another service that the chain may lead to; may be given again",
     )
     command.add_argument("--json", action="store_true", help="print one object of JSON")
+    timeout_argument(command)
     credentials_arguments(command)
     transports_argument(command)
     tls_arguments(command, listens=False)
@@ -60,13 +73,22 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> int:
     """Print the cause."""
-    maps = await read_all(service_urls([options.url, *options.others]), options, LOOKS)
+    check_timeout(options)
+    urls = service_urls([options.url, *options.others])
+    maps, failures = await read_all(urls, options, LOOKS)
+    if options.url in failures:
+        if len(failures) == 1:
+            raise failures[options.url]
+        _tell(failures)
+        return 1
     may_follow = options.bearer is None and options.basic is None
-    asked: dict[str, str] = {}
+    # Those of --with that did not answer are not asked again.
+    asked = {url: printable(str(error)) for url, error in failures.items()}
+    most = MOST_FOLLOWED + len(asked)
     while True:
         cause = _cause(maps, options.name)
         at = cause.unknown_at
-        if at is None or not may_follow or at in asked or len(asked) >= MOST_FOLLOWED:
+        if at is None or not may_follow or at in asked or len(asked) >= most:
             break
         try:
             maps.append(await read_looks(at, options, LOOKS))
@@ -78,7 +100,14 @@ async def run(options: argparse.Namespace) -> int:
         sys.stdout.write(f"{json.dumps(as_json(cause, asked))}\n")
     else:
         sys.stdout.write("".join(f"{line}\n" for line in lines_of(cause, asked, may_follow)))
-    return 0
+        sys.stdout.flush()
+    _tell(failures)
+    return 1 if failures else 0
+
+
+def _tell(failures: Mapping[str, PenstockError]) -> None:
+    for url, error in failures.items():
+        sys.stderr.write(f"penstock: {failure_text(url, str(error))}\n")
 
 
 def _cause(maps: list[DemandMap], name: str | None) -> Cause:
@@ -90,12 +119,24 @@ def _cause(maps: list[DemandMap], name: str | None) -> Cause:
     else:
         found = known.named(name)
         if not found:
-            raise UsageError(
-                f"no stream of {maps[0].url} has the name {name!r}, or one that begins so; "
-                "`penstock top --once` lists them"
-            )
+            raise _not_found(maps[0], name)
         start = slowest_of(found)
     return cause_of(known, start)
+
+
+def _not_found(first: DemandMap, name: str) -> UsageError:
+    told = len(first.streams)
+    if told < first.total:
+        return UsageError(
+            f"the name {name!r}, or one that begins so, is not among the {told:,} of "
+            f"{first.total:,} streams that {first.url} tells of; whether it has such a stream is "
+            "not known. Ask the service at the other side of the stream, or call Server.streams() "
+            "in the program: that returns all of them"
+        )
+    return UsageError(
+        f"no stream of {first.url} has the name {name!r}, or one that begins so; "
+        "`penstock top --once` lists them"
+    )
 
 
 def lines_of(cause: Cause, asked: dict[str, str], may_follow: bool) -> list[str]:  # noqa: FBT001  # three facts for one text
