@@ -18,7 +18,7 @@ from demo_parts.table import write_table
 # `missing`, which returns why the scene cannot be played here, or an empty text.
 SCENES = (
     *("fast_and_slow", "multicast", "recovery", "leaving", "speed"),  # in one process
-    *("network", "one_port", "encodings", "cut", "killed"),  # over networks
+    *("network", "one_port", "encodings", "cut", "killed", "broker"),  # over networks
     *("website", "rsocket_peer"),  # beside libraries of others
     "spark_pipeline",
 )

@@ -13,8 +13,8 @@ from penstock import DiskLog, Reconnect, Retention, Server, Service, serve_worke
 
 LOG, URL = "orders.log", f"unix://{Path.cwd()}/orders.sock"
 
-service = Service()
 orders = DiskLog(LOG, read_only=True)
+service = Service(lifespan=lambda: orders)  # open in each worker while it serves
 service.publish("orders", orders)
 
 
@@ -34,11 +34,9 @@ async def write() -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def main(_: Server, task_status: trio.TaskStatus[None]) -> None:
-    """Runs in each worker, and opens the log before the first client comes."""
-    async with orders, trio.open_nursery() as nursery:
-        task_status.started()
-        nursery.start_soon(this_worker().run_alone, write)
+async def main(_: Server) -> None:
+    """Runs in each worker."""
+    await this_worker().run_alone(write)
 
 
 async def make_log() -> None:

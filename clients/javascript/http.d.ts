@@ -26,6 +26,8 @@ export interface HttpStreamOptions<T> {
   /** "stream", the default, reads a streamed batch with fetch; "events" uses EventSource. */
   delivery?: "stream" | "events";
   limits?: Partial<HttpLimits>;
+  /** The header of W3C Trace Context, sent when the stream is opened: the maps of demand of both sides show one stream. */
+  traceparent?: string;
   /** For tests and other runtimes. */
   fetch?: (url: string, request: any) => Promise<any>;
   EventSource?: new (url: string, options?: { withCredentials?: boolean }) => any;

@@ -43,7 +43,7 @@ const CLOCK = Object.freeze({
   clearTimeout: (timer) => clearTimeout(timer),
 });
 const OPTIONS = new Set([
-  ...["type", "demand", "signal", "bearer", "credentials", "delivery", "limits"],
+  ...["type", "demand", "signal", "bearer", "credentials", "delivery", "limits", "traceparent"],
   ...["fetch", "EventSource", "clock", "page", "beacon"],
 ]);
 
@@ -125,7 +125,11 @@ class HttpStream {
 
   async #subscribe() {
     const demand = this.#options.demand;
-    const response = await this.#repeat(withArgument(this.#url, demand), { "X-Rsio-Requested": String(demand) });
+    const { traceparent } = this.#options;
+    const response = await this.#repeat(withArgument(this.#url, demand), {
+      "X-Rsio-Requested": String(demand),
+      ...(traceparent === undefined ? {} : { traceparent }),
+    });
     const location = response.headers.get("Location");
     if (response.status !== 201 || location === null) throw await this.#refusal(response);
     this.#requested = demand;
@@ -521,6 +525,10 @@ function checkedOptions(options) {
   if (!Number.isSafeInteger(demand) || demand < 1) throw new UsageError(`demand is ${demand}; give a whole number from 1 on`);
   const delivery = options.delivery ?? "stream";
   if (delivery !== "stream" && delivery !== "events") throw new UsageError(`delivery is "${delivery}"; give "stream" or "events"`);
+  const { traceparent } = options;
+  if (traceparent !== undefined && !/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(traceparent)) {
+    throw new UsageError(`traceparent is "${traceparent}"; give one of W3C Trace Context: 00-, 32 hex digits, -, 16 of them, -01`);
+  }
   const EventSource = options.EventSource ?? globalThis.EventSource;
   if (delivery === "events" && EventSource === undefined) throw new UsageError("there is no EventSource here; pass one, or read with fetch");
   return {

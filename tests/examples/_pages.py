@@ -58,11 +58,12 @@ class Block:
     @property
     def runs_elsewhere(self) -> bool:
         """The block is a whole file of a folder in plugins/, which `nox -s plugins` installs, of
-        a campaign, or of examples/browser: `nox -s browser`.
+        a campaign, of examples/browser (`nox -s browser`), or of examples/fleet
+        (plugins/penstock-redis/tests/test_fleet.py).
         """
         return self.source is not None and (
             self.source.parts[0] in {"plugins", "campaigns"}
-            or self.source.parts[:2] == ("examples", "browser")
+            or self.source.parts[:2] in {("examples", "browser"), ("examples", "fleet")}
         )
 
 

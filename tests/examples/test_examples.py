@@ -28,6 +28,7 @@ ON_A_REAL_CLOCK = {
     "mutual_tls.py",
     "typed_elements.py",
     "unix_socket.py",
+    "workers.py",
 }
 REWRITE_STORED_OUTPUTS = "PENSTOCK_WRITE_OUT" in os.environ
 

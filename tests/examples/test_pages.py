@@ -203,6 +203,17 @@ def test_each_command_runs_or_has_a_reason() -> None:
         "penstock serve examples.live_service:service http://",
         # With --workers: tests/workers and tests/distributions/test_http_workers.py.
         "penstock serve exchange:service ",
+        # They write: tests/cli/test_pub_to.py, test_cp.py and test_contexts.py; they measure:
+        # test_bench.py; with --start: test_cat.py. The campaign everyday runs each as a line.
+        "penstock pub --to ",
+        "penstock cp ",
+        "penstock context ",
+        "penstock cat prod/orders ",
+        "penstock ls @",
+        "penstock bench",
+        "penstock cat tcp://127.0.0.1:7000/orders --start ",
+        # Into a file, which tests/cli compiles and checks.
+        "penstock describe tcp://127.0.0.1:7000 --typescript ",
         # With --limit and --resume: tests/cli/test_limits.py.
         "penstock serve live_service:service tcp://127.0.0.1:7000 --resume",
     )

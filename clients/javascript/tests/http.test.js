@@ -289,3 +289,11 @@ test("events end with the error of the publisher, a gap, or a browser that gives
     assert.ok(Events.last.isClosed);
   }
 });
+
+test("a traceparent goes with the subscribe alone, and a malformed one is refused", async () => {
+  const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+  const server = new Server(elements(0, "a"), answer(410));
+  for await (const text of stream(URL_OF_NUMBERS, { type: "text", fetch: server.fetch, clock: new Clock(), traceparent: trace })) assert.equal(text, "a");
+  assert.deepEqual(server.requests.map((request) => request.headers?.traceparent), [trace, undefined, undefined]);
+  assert.throws(() => stream(URL_OF_NUMBERS, { traceparent: "00-1-2-3" }), UsageError);
+});
