@@ -42,7 +42,7 @@ EDITABLE = tuple(word for project in DISTRIBUTIONS for word in ("-e", project))
 SPARK = "plugins/penstock-spark"  # its session installs 600 MB
 DEPLOY = "examples/deploy"
 # The scenes of the demo use them. Without one its scene is left out.
-DEMO_PLUGINS = ("http", "websocket", "rsocket", "msgpack", "protobuf", "arrow", "spark")
+DEMO_PLUGINS = ("http", "websocket", "rsocket", "msgpack", "protobuf", "arrow", "nats", "spark")
 
 # pytest prints where a test hangs after faulthandler_timeout.
 # These options make it stop there as well.
@@ -398,6 +398,13 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(python=MAIN, default=False)
+def versions(session: nox.Session) -> None:
+    """Build docs of refs of git beside each other. `-- FOLDER --base URL latest=main 0.1=v0.1.0`"""
+    _prepare(session, "docs")
+    session.run("python", "-m", "release.site", *session.posargs)
+
+
+@nox.session(python=MAIN, default=False)
 def demo(session: nox.Session) -> None:
     """Run the demo, examples/demo.py, and check its claims. `-- NAME`: one scene of it."""
     _prepare(session, "demo", distributions=_editable(DEMO_PLUGINS))
@@ -429,6 +436,17 @@ def release(session: nox.Session) -> None:
     if "--sign" in session.posargs:
         session.install(*nox.project.dependency_groups(PROJECT, "sign"))
     session.run("python", "-m", "release", *session.posargs)
+
+
+@nox.session(python=MAIN, default=False)
+def audit(session: nox.Session) -> None:
+    """Known weaknesses of what penstock with all plugins installs (pip-audit), if it can ask."""
+    folders = [
+        str(path.parent.relative_to(HERE))
+        for path in sorted(HERE.glob("plugins/penstock-*/*.toml"))
+    ]
+    _prepare(session, "audit", distributions=_editable(folders))
+    session.run("python", "-m", "release.audit", *session.posargs)
 
 
 def _add_campaign(name: str, row: dict[str, Any]) -> None:

@@ -11,9 +11,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from release._build import build_npm, build_python, notes, stage
+from release._build import build_man, build_npm, build_python, notes, stage
 from release._check import check_python, check_versions
-from release._try import bill_of_materials, pythons, try_npm, try_python
+from release._try import bill_of_materials, install_all, pythons, try_npm, try_python
 from release._words import ROOT, run, say, stop
 
 
@@ -45,7 +45,9 @@ def main() -> None:
         for python in options.python or pythons():
             try_python(python, wheels, tree, work)
         try_npm(package, work)
-        bill_of_materials(wheels, to, work, version)
+        programs = install_all(wheels, work)
+        bill_of_materials(programs, to, work, version)
+        build_man(programs, to, work, version)
         (to / "NOTES.md").write_text(notes(tree, version), encoding="utf-8")
     files = sorted(path for path in to.iterdir() if path.is_file())
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in files]
@@ -57,7 +59,7 @@ def main() -> None:
     say(
         f"{len(files)} files and their sums are in {where}. Nothing is published. A person does it:"
     )
-    say(f"  twine upload {where}/*.whl {where}/*.tar.gz")
+    say(f"  twine upload {where}/*.whl {where}/*[0-9].tar.gz")
     say(f"  npm publish {where}/{package.name}")
 
 

@@ -1,9 +1,13 @@
-"""The files of a release: wheels and sdists of all distributions, the package of npm, the notes."""
+"""The files of a release: wheels and sdists of all distributions, the package of npm, the manual
+pages, the notes.
+"""
 
 import json
 import shutil
 import tarfile
 import tomllib
+from gzip import GzipFile
+from io import BytesIO
 from pathlib import Path
 
 from release._words import ROOT, run, say
@@ -68,6 +72,32 @@ def build_npm(tree: Path, to: Path, work: Path) -> Path:
     run(str(tools / "node_modules/.bin/publint"), "run", "--strict", str(to / name), cwd=tools)
     say(f"{name}: publint finds nothing")
     return to / name
+
+
+def build_man(programs: Path, to: Path, work: Path, version: str) -> Path:
+    """Pack the manual pages of the command, with those of all plugins, and return the archive.
+    `programs` is the folder of programs of an installation.
+    """
+    folder = work / f"penstock-{version}-man" / "man1"
+    run(str(programs / "penstock"), "man", str(folder), cwd=work, env={"COLUMNS": "80"})
+    packed = to / f"{folder.parent.name}.tar.gz"
+    pack(folder.parent, packed, int(run("git", "log", "-1", "--format=%ct", cwd=ROOT)))
+    say(f"{packed.name}: {len(list(folder.iterdir()))} manual pages")
+    return packed
+
+
+def pack(folder: Path, to: Path, time: int) -> None:
+    """Pack a folder. The same files give the same bytes: they have this time and no owner."""
+    with (
+        to.open("wb") as file,
+        GzipFile("", "wb", fileobj=file, mtime=time) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as packed,
+    ):
+        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+            data = path.read_bytes()
+            member = tarfile.TarInfo(path.relative_to(folder.parent).as_posix())
+            member.size, member.mtime = len(data), time
+            packed.addfile(member, BytesIO(data))
 
 
 def notes(tree: Path, version: str) -> str:

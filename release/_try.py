@@ -103,11 +103,16 @@ def try_npm(package: Path, work: Path) -> None:
     say(f"Node.js {node}: both modules of the package are imported; tsc accepts their types")
 
 
-def bill_of_materials(wheels: list[Path], to: Path, work: Path, version: str) -> None:
-    """Write what an installation with all extras has (CycloneDX), and tell its licences."""
-    programs = _environment(sys.executable, work / "bill")
+def install_all(wheels: list[Path], work: Path) -> Path:
+    """Install all wheels and extras into an environment; return the folder of its programs."""
+    programs = _environment(sys.executable, work / "all")
     (library,) = (wheel for wheel in wheels if re.match(r"penstock-\d", wheel.name))
     _install(programs, f"penstock[all] @ {library.as_uri()}", *map(str, wheels))
+    return programs
+
+
+def bill_of_materials(programs: Path, to: Path, work: Path, version: str) -> None:
+    """Write what an installation with all extras has (CycloneDX), and tell its licences."""
     bill = to / f"penstock-{version}.cdx.json"
     made = ("cyclonedx-py", "environment", "--output-reproducible", "--of", "JSON")
     # PYTHONPATH would bring the packages of this program.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from campaigns.costs import __main__ as costs
-from campaigns.costs import crowd
+from campaigns.costs import crowd, idle
 from campaigns.costs._rows import KIB, ROWS, Row
 
 RECORDED = Path(__file__).parents[2] / "docs/explanation" / costs.PAGE
@@ -53,3 +53,11 @@ def test_a_crowd_that_comes_and_goes_is_measured() -> None:
     cells = [cell for line in lines[2:] for cell in line.split("|")[2:-1]]
     assert cells[3].isspace()  # the bare server knows no streams
     assert all(int(cell) >= 0 for cell in cells if not cell.isspace())
+
+
+def test_connections_that_do_nothing_are_measured() -> None:
+    """The other rows need the plugins. The test judges no size: 20 connections are too few."""
+    lines = idle.table(20, ["TCP", "TLS"]).splitlines()
+    assert "\n".join(lines[:2]) == idle.HEAD
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["TCP", "TLS"]
+    assert all(int(line.split("|")[2]) < 1_000 for line in lines[2:])

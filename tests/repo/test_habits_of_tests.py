@@ -31,6 +31,7 @@ REAL_TIME = (
     "tests/campaigns",
     "tests/_shells.py",
     "tests/stream/test_over_a_connection.py",
+    "tests/testing/test_check_outages.py",  # calls a server in threads
     "plugins/penstock-http/tests/_web_server.py",
     "plugins/penstock-http/tests/test_asgi_on_asyncio.py",
     "plugins/penstock-http/tests/test_asgi_servers.py",

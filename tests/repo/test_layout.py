@@ -39,6 +39,7 @@ TOP = {
     "plugins",
     "clients",
     "release",
+    "fuzz",
     "tests",
     "campaigns",
     "tck",

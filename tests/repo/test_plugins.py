@@ -12,7 +12,7 @@ from tests.repo._tree import ROOT, imports_of, python_files, refuse, text_of
 FOLDERS = sorted(path.parent.relative_to(ROOT) for path in ROOT.glob("plugins/*/pyproject.toml"))
 MAY_IMPORT = {"penstock.spi", "penstock.api"}
 # A log on a broker is derived from `BrokerLog`.
-OF_LOGS = {"penstock.logs"}
+OF_LOGS = {"penstock.logs", "penstock.brokers"}
 LOGS = {Path(f"plugins/penstock-{name}") for name in ("kafka", "nats", "redis")}
 # An encoding is written on the decoder that all protocols share,
 # and calls the sink of the protocol.

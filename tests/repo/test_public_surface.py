@@ -45,9 +45,15 @@ def _names_in(module: ModuleType) -> set[str]:
 def _for_own_layers(module: ModuleType) -> set[str]:
     """The names that a package passes on to penstock's own layers."""
     path = Path(str(module.__file__)).relative_to(ROOT)
+    # `penstock.spi` imports its names at the first use of one, from a file beside it.
+    files = [
+        path,
+        *(each for each in [path.with_name("_at_first_use.py")] if (ROOT / each).exists()),
+    ]
     return {
         alias.name
-        for node in ast.walk(tree_of(path))
+        for file in files
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.asname == alias.name and alias.name not in module.__all__

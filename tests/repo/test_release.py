@@ -1,11 +1,13 @@
 """The parts of a release that can be judged without making one: `nox -s release` does that."""
 
 import json
+import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from release._build import CLIENT, distributions
+from release._build import CLIENT, build_man, distributions
 from release._check import check_versions, sources_of, versions
 from release._try import licence_of
 from tests.repo._tree import ROOT
@@ -60,6 +62,20 @@ def test_each_file_of_a_package_belongs_into_its_wheel() -> None:
     """Those that are no modules, too: the mark of types, and the script that runs a Java."""
     assert "penstock/py.typed" in sources_of(ROOT)
     assert "penstock_spark/java_home/bin/java" in sources_of(ROOT / "plugins/penstock-spark")
+
+
+def test_the_manual_pages_are_a_file_of_a_release(tmp_path: Path) -> None:
+    """Those of all commands, below one folder, and twice the same bytes."""
+    packed = []
+    for name in ("one", "two"):
+        (tmp_path / name / "dist").mkdir(parents=True)
+        programs, to = Path(sys.executable).parent, tmp_path / name / "dist"
+        packed.append(build_man(programs, to, tmp_path / name, "1.2.0"))
+    with tarfile.open(packed[0]) as archive:
+        names = archive.getnames()
+    assert packed[0].name == "penstock-1.2.0-man.tar.gz"
+    assert {f"penstock-1.2.0-man/man1/penstock{each}.1" for each in ("", "-cat")} <= set(names)
+    assert packed[0].read_bytes() == packed[1].read_bytes()
 
 
 @pytest.mark.parametrize(

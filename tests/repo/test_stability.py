@@ -18,6 +18,7 @@ STABLE = (
     "penstock.streams",
     "penstock.streams.ops",
     "penstock.logs",
+    "penstock.brokers",
     "penstock.spi",
     "penstock.testing",
     "penstock.aio",

@@ -9,6 +9,7 @@ from tests.repo._tree import ROOT
 
 CI = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
 NIGHTLY = (ROOT / ".github/workflows/nightly.yml").read_text(encoding="utf-8")
+DOCS = (ROOT / ".github/workflows/docs.yml").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TABLE = tomllib.loads((ROOT / "campaigns/table.toml").read_text(encoding="utf-8"))
 
@@ -30,7 +31,7 @@ def test_the_nightly_workflow_names_campaigns_that_exist() -> None:
     assert set(names) <= set(TABLE)
 
 
-@pytest.mark.parametrize("workflow", [CI, NIGHTLY], ids=["ci", "nightly"])
+@pytest.mark.parametrize("workflow", [CI, NIGHTLY, DOCS], ids=["ci", "nightly", "docs"])
 def test_each_action_is_pinned_by_its_commit(workflow: str) -> None:
     """A tag can be moved."""
     used = re.findall(r"uses: (\S+)", workflow)
