@@ -21,6 +21,7 @@ extensions = [
     "operator_table",  # in _ext: the operators side by side, from their docstrings
     "tables_from_code",  # in _ext: the tables of states, reasons and limits, from the code
     "complete_reference",  # in _ext: a public name without an entry is a warning
+    "accessible_pages",  # in _ext: what keyboards and screen readers need
 ]
 if tags.has("sources"):  # noqa: F821 (Sphinx defines it)
     # A page for each module. They take a third of the time, and no check needs them.
@@ -47,6 +48,8 @@ add_module_names = False
 
 html_theme = "furo"
 html_title = f"Penstock {release}"
-html_static_path = []
+html_static_path = ["_static"]
+html_css_files = ["penstock.css"]
+html_js_files = ["versions.js"]  # the list of versions, in a site that has several
 html_copy_source = False
 html_show_sphinx = False
