@@ -17,7 +17,7 @@ import pytest
 import trio
 
 import penstock
-from campaigns._server_process import free_port
+from campaigns._server_process import HANGS_AFTER, free_port
 from campaigns.brokers._member import HOLD, NAME, rows_of
 from penstock.api import LogError, UsageError
 from penstock.brokers import BrokerGroup
@@ -132,6 +132,13 @@ async def a_full_server_lets_a_group_read(kind: Faulty, text: str, at_once: int 
     assert appended > 0
 
 
+async def _until(condition: Callable[[], bool], log: BrokerLog) -> None:
+    """Wait for what another process does."""
+    with trio.fail_after(HANGS_AFTER):
+        while not condition():
+            await log.latest(after={"0": 2**40}, timeout=0.05)
+
+
 async def a_member_that_stalls_loses_its_partitions_and_goes_on(kind: Faulty, folder: Path) -> None:
     """Another member gets what it held. When it goes on, it sees that, and joins again: its own
     elements come twice at most, and later ones once.
@@ -144,8 +151,7 @@ async def a_member_that_stalls_loses_its_partitions_and_goes_on(kind: Faulty, fo
             assert stalled.stdout is not None
             assert await stalled.stdout.receive_some(), "the other member has ended"
             await log.append([b"%d" % number for number in range(20)])
-            while len(rows_of(file)) < 20:
-                await log.latest(after={"0": 2**40}, timeout=0.05)
+            await _until(lambda: len(rows_of(file)) >= 20, log)
             os.kill(stalled.pid, signal.SIGSTOP)
             await log.append([b"%d" % number for number in range(20, 40)])
             options = {"group": "billing", "acknowledge": "by hand", "hold": HOLD}
@@ -158,8 +164,7 @@ async def a_member_that_stalls_loses_its_partitions_and_goes_on(kind: Faulty, fo
                         group.acknowledge(record)
             os.kill(stalled.pid, signal.SIGCONT)
             await log.append([b"40"])
-            while rows_of(file)[-1].value != b"40":
-                await log.latest(after={"0": 2**40}, timeout=0.05)
+            await _until(lambda: rows_of(file)[-1].value == b"40", log)
             await stalled.stdout.aclose()
         finally:
             stalled.kill()

@@ -25,7 +25,7 @@ LOOKS = 0.02
 """Seconds between two looks into the files."""
 
 ENDS_WITHIN = 60.0
-"""Seconds in which all elements must be handled after the last kill."""
+"""Seconds in which the next elements must be handled, and all of them after the last kill."""
 
 
 class Server(Protocol):
@@ -87,6 +87,11 @@ class _Members:
         member.kill()
         member.communicate()
 
+    def check_alive(self) -> None:
+        """Fail if one has ended by itself: its error is on stderr."""
+        for at, member in enumerate(self._running):
+            assert member.poll() is None, f"member {at} has ended with {member.returncode}"
+
     def end(self) -> None:
         """End all."""
         while self._running:
@@ -130,8 +135,12 @@ def _judge(
 async def _more(members: _Members, count: int) -> None:
     """Wait until so many more elements were handled."""
     wanted = len(members.rows()) + count
-    while len(members.rows()) < wanted:  # noqa: ASYNC110  # a file tells no event
-        await trio.sleep(LOOKS)
+    with trio.move_on_after(ENDS_WITHIN):
+        while len(members.rows()) < wanted:  # noqa: ASYNC110  # a file tells no event
+            await trio.sleep(LOOKS)
+        return
+    members.check_alive()
+    raise AssertionError(f"members have not handled {count} more elements in {ENDS_WITHIN:g} s")
 
 
 async def _all(members: _Members, given: dict[tuple[str, int], bytes]) -> None:

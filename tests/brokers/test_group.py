@@ -144,6 +144,22 @@ async def test_a_member_that_cannot_join_leaves_nothing_behind() -> None:
         pass
 
 
+@pytest.mark.parametrize("demand", [1, 2, 8, 100])
+@pytest.mark.parametrize("count", [1, 7, 250])
+async def test_all_that_a_waiting_reader_has_read_is_done(
+    autojump_clock: trio.testing.MockClock, demand: int, count: int
+) -> None:
+    """Also if nothing follows: a reader that is killed then leaves nothing that comes again."""
+    broker = MemoryBroker(["0"])
+    async with MemoryGroup(broker) as group:
+        async with penstock.subscribe(group, demand=demand) as stream:
+            await broker.append("0", [b"%d" % number for number in range(count)])
+            with trio.move_on_after(60):
+                while True:
+                    await anext(stream)
+            assert (group.statistics.taken, broker.held["0"]) == (count, {})
+
+
 async def test_a_bad_way_to_acknowledge_is_refused() -> None:
     """With those that there are."""
     with pytest.raises(UsageError, match="'taken' or 'by hand'"):

@@ -206,13 +206,12 @@ class StreamBuffer(Subscriber[T]):
         """Request anew what was read, half of the demand at a time: a request costs as much for one
         element as for a hundred.
 
-        A quarter is enough if nothing has arrived, because the reader will wait. Else less than
-        half stayed with a reader that had read all, the publisher had nothing to do while the
-        reader worked, and the reader nothing while the publisher worked: each element took twice as
-        long.
+        Less is enough if nothing has arrived, because the reader will wait. Else less than half
+        stayed with a reader that had read all, the publisher had nothing to do while the reader
+        worked, and the reader nothing while the publisher worked: each element took twice as long.
         """
-        size, window = self._slice_size, self._window
-        least = size if self._arrived else (size + 1) // 2
+        window = self._window
+        least = self._least()
         # Fitted before a request, and as long as less than the whole demand is used: small elements
         # cost it once for half of the demand. The same if many bytes have come: elements may have
         # become large, and those that were read count as unread until then.
@@ -220,14 +219,22 @@ class StreamBuffer(Subscriber[T]):
             self._spare or self._unrenewed >= least or window.received >= window.due
         ):
             self._fit_demand(window)
-            size = self._slice_size
-            least = size if self._arrived else (size + 1) // 2
+            least = self._least()
         count = self._unrenewed - self._spare
         if count >= least and self._demand and self._subscription is not None:
             self._unrenewed = self._spare
             requested = self._requested + count  # as `add_demand`, without its call
             self._requested = requested if requested < UNBOUNDED else UNBOUNDED
             self._subscription.request(count)
+
+    def _least(self) -> int:
+        """Return how many elements are requested anew, at least."""
+        if self._arrived:
+            return self._slice_size
+        # All of them inside one process: a group of readers counts an element as done when it is
+        # requested anew, and the next one may come much later. Over a network each request is a
+        # frame, and a quarter is enough.
+        return 1 if self._window is None else (self._slice_size + 1) // 2
 
     def _fit_demand(self, window: ByteWindow) -> None:
         """Use as much of the demand as fits into the window by the size of the elements so far."""
