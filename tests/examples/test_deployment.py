@@ -131,6 +131,7 @@ def test_the_image_has_what_it_copies() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     # What the build of the wheel reads.
     needed = {"src", "pyproject.toml", project["project"]["readme"]}
+    needed |= set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"])
     assert needed | set(project["project"]["license-files"]) <= set(permitted)
 
 
