@@ -130,7 +130,11 @@ def look(images: Images, port: int, certificates: Path) -> list[tuple[str, objec
     element = '{"symbol":"A","price":100}'
     found: list[tuple[str, object, object]] = [
         ("probe from outside, over TLS", 0, outside("probe", url).returncode),
-        ("one element of it", element, outside("cat", f"{url}/ticks/A", "--count=1").stdout.strip()),
+        (
+            "one element of it",
+            element,
+            outside("cat", f"{url}/ticks/A", "--count=1").stdout.strip(),
+        ),
         ("probe from inside", 0, images.inside(PENSTOCK, "probe", SOCKET).returncode),
         ("its check of health", 0, images.call("podman", "healthcheck", "run", NAME).returncode),
         ("its user", "10001", images.inside("id", "-u").stdout.strip()),

@@ -2,6 +2,7 @@
 follow them.
 """
 
+import json
 from itertools import count
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 import trio
 from _nats_server import NatsServer
 from penstock_nats import JetStreamGroup, JetStreamLog
-from penstock_nats._group import JetStreamMember
+from penstock_nats._group import GROUP, JetStreamMember
 from penstock_nats._link import Link, Message, Replies
+from penstock_nats._server import ask_api
 
 import penstock
 from penstock import Retention
@@ -228,3 +230,46 @@ async def test_an_element_whose_acknowledgement_is_under_way_is_not_held(
         group.acknowledge(first)
         positions = [(await anext(stream)).position for _ in range(4)]
     assert positions == [1, 2, 3, 4]
+
+
+async def test_a_member_that_stalled_does_not_count_what_another_one_did(
+    nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one did what this one held, and was gone with the elements after them. These come
+    before the next ones.
+    """
+    name = f"cuts-{next(NAMES)}"
+    consumer = f"{name}=0.g"
+
+    async def stalls(_: JetStreamMember, held: object) -> None:
+        await trio.sleep_forever()
+
+    async with (
+        JetStreamLog(nats.url, name, retention=PLENTY) as log,
+        JetStreamGroup(nats.url, name, group="g", hold=2, acknowledge="by hand") as group,
+    ):
+        async with penstock.subscribe(group, demand=0) as stream:
+            await log.append([b"x"] * 4)
+            stream.request(4)
+            positions = [(await anext(stream)).position for _ in range(4)]
+            monkeypatch.setattr(JetStreamMember, "keep", stalls)
+            link = log._broker._connection.current  # type: ignore[attr-defined]  # of another
+            await ask_api(link, f"CONSUMER.UNPIN.{consumer}", {"group": GROUP})
+            for batch, word in ((4, b"+ACK"), (4, b"")):
+                inbox, key, replies = link.open_pull(f"{consumer} {word.decode()}")
+                wanted = {"batch": batch, "group": GROUP, "expires": 30_000_000_000}
+                pull = f"$JS.API.CONSUMER.MSG.NEXT.{consumer}"
+                wanted |= {"id": pin} if word == b"" else {}
+                link.send(pull, json.dumps(wanted).encode(), inbox)
+                found: list[Message] = []
+                while len(found) < batch:
+                    found += await replies.take()
+                pin = found[0].header(b"Nats-Pin-Id").decode()
+                for each in found if word else ():
+                    await link.request(each.answer_to.decode(), word)
+                link.close_pull(key)
+                await log.append([b"x"] * 4)
+            await ask_api(link, f"CONSUMER.UNPIN.{consumer}", {"group": GROUP})
+            stream.request(8)
+            positions += [(await anext(stream)).position for _ in range(8)]
+    assert positions == list(range(12))

@@ -387,8 +387,10 @@ class JetStreamMember(SharingMember):
             raise Refused(NO_CONSUMER, "the consumer is not there")
         state.is_large = b"MaxBytes" in message.head
         if message.status == "423":
-            state.pin = ""  # another member had it in between, or this one was away
-            state.is_behind = True
+            # Another member had it in between, or this one was away. What it held may be done, and
+            # other elements may be held by a member that is gone.
+            state.pin, state.is_behind = "", True
+            state.held.clear()
         elif not message.status:
             checked(message, link)  # a refusal of the subject
 
