@@ -232,6 +232,18 @@ async def test_an_element_whose_acknowledgement_is_under_way_is_not_held(
     assert positions == [1, 2, 3, 4]
 
 
+async def pulled(link: Link, consumer: str, count: int, words: dict[str, object]) -> list[Message]:
+    """Return elements of a consumer, as another member of the group gets them."""
+    inbox, key, replies = link.open_pull("of another member")
+    wanted = {"batch": count, "group": GROUP, "expires": 30_000_000_000, **words}
+    link.send(f"$JS.API.CONSUMER.MSG.NEXT.{consumer}", json.dumps(wanted).encode(), inbox)
+    found: list[Message] = []
+    while len(found) < count:
+        found += await replies.take()
+    link.close_pull(key)
+    return found
+
+
 async def test_a_member_that_stalled_does_not_count_what_another_one_did(
     nats: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,20 +267,12 @@ async def test_a_member_that_stalled_does_not_count_what_another_one_did(
             monkeypatch.setattr(JetStreamMember, "keep", stalls)
             link = log._broker._connection.current  # type: ignore[attr-defined]  # of another
             await ask_api(link, f"CONSUMER.UNPIN.{consumer}", {"group": GROUP})
-            for batch, word in ((4, b"+ACK"), (4, b"")):
-                inbox, key, replies = link.open_pull(f"{consumer} {word.decode()}")
-                wanted = {"batch": batch, "group": GROUP, "expires": 30_000_000_000}
-                pull = f"$JS.API.CONSUMER.MSG.NEXT.{consumer}"
-                wanted |= {"id": pin} if word == b"" else {}
-                link.send(pull, json.dumps(wanted).encode(), inbox)
-                found: list[Message] = []
-                while len(found) < batch:
-                    found += await replies.take()
-                pin = found[0].header(b"Nats-Pin-Id").decode()
-                for each in found if word else ():
-                    await link.request(each.answer_to.decode(), word)
-                link.close_pull(key)
-                await log.append([b"x"] * 4)
+            done = await pulled(link, consumer, 4, {})
+            for each in done:
+                await link.request(each.answer_to.decode(), b"+ACK")
+            await log.append([b"x"] * 8)
+            pin = done[0].header(b"Nats-Pin-Id").decode()
+            await pulled(link, consumer, 4, {"id": pin})
             await ask_api(link, f"CONSUMER.UNPIN.{consumer}", {"group": GROUP})
             stream.request(8)
             positions += [(await anext(stream)).position for _ in range(8)]
