@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from penstock.api import UsageError
+from penstock.api import LogError, UsageError
 from penstock.brokers import GroupRecord, GroupSettings, Place, Present, SharingMember
 from penstock.spi import Record
 
@@ -24,6 +24,8 @@ class Board:
         self.seen: dict[str, float] = {}
         self.owners: dict[str, str] = {}
         self.released: list[tuple[str, int]] = []
+        self.elements: dict[str, list[GroupRecord]] = {}
+        self.failures: dict[str, LogError] = {}
 
     def living(self) -> list[str]:
         """Return those that have given a sign of life."""
@@ -39,6 +41,7 @@ class BoardMember(SharingMember):
         self._board = board
         self.told: list[Place] = []
         self.held: list[GroupRecord] = []
+        self.asked: list[tuple[str, int]] = []
         self.begin(self.told.extend)
 
     async def open(self, gone: Callable[[Collection[Place]], None], nursery: trio.Nursery) -> None:
@@ -69,8 +72,18 @@ class BoardMember(SharingMember):
         self._board.released.append((partition, len(held)))
         del self._board.owners[partition]
 
-    async def fetch(self, most: int) -> Sequence[GroupRecord]:
-        raise AssertionError
+    async def fetch_of(self, partition: str, most: int) -> Sequence[GroupRecord]:
+        await trio.lowlevel.checkpoint()
+        self.asked.append((partition, most))
+        if partition in self._board.failures:
+            raise self._board.failures[partition]
+        there = self._board.elements.get(partition, [])
+        found, self._board.elements[partition] = there[:most], there[most:]
+        return found
+
+    async def wait_for_elements(self, partitions: Sequence[str]) -> Sequence[GroupRecord]:
+        await trio.sleep(1)
+        return ()
 
     async def acknowledge(self, records: Sequence[GroupRecord]) -> None:
         raise AssertionError
@@ -207,3 +220,34 @@ def test_an_element_that_is_no_record_is_a_value() -> None:
     assert member.record_of(record.pack()) == record
     assert member.record_of(b"\xc1 no record") == Record(b"\xc1 no record")
     assert BoardMember(Board()).record_of(record.pack()) == Record(record.pack())
+
+
+async def test_what_came_of_one_partition_is_handed_over_when_the_next_one_fails(
+    autojump_clock: MockClock,
+) -> None:
+    """The next call tells the failure. Otherwise the member would hold what no subscriber got."""
+    board = Board()
+    member = BoardMember(board)
+    await beat([member])
+    board.elements["p1"] = [held("p1")] * 2  # asked first
+    board.failures["p2"] = LogError("the broker is away")
+    assert [each.partition for each in await member.fetch(3)] == ["p1", "p1"]
+    with pytest.raises(LogError, match="is away"):
+        await member.fetch(3)
+
+
+async def test_partitions_are_asked_in_turn_for_what_is_left(autojump_clock: MockClock) -> None:
+    """For no more than the call wants, and than the member takes at once."""
+    board = Board()
+    member = BoardMember(board)
+    await beat([member])
+    for name in PARTITIONS:
+        board.elements[name] = [held(name)] * 2
+    assert len(await member.fetch(5)) == 5
+    assert [most for _, most in member.asked] == [5, 3, 1]
+    first = member.asked[0][0]
+    member.asked.clear()
+    member.most_at_once = 3
+    assert len(await member.fetch(5)) == 3
+    assert member.asked[0][1] == 3
+    assert member.asked[0][0] != first

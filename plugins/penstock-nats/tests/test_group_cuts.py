@@ -101,35 +101,6 @@ async def test_what_the_server_sends_over_a_lost_connection_comes_first(
     assert positions == list(range(6))
 
 
-async def test_what_came_of_one_partition_is_handed_over_when_the_next_one_fails(
-    nats: NatsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The stream gets it, and then the error. The member would hold it, and hand it to nobody."""
-    name = f"cuts-{next(NAMES)}"
-    fetch_of = JetStreamMember._fetch_of
-    calls: list[str] = []
-
-    async def failing(member: JetStreamMember, partition: str, most: int) -> list[GroupRecord]:
-        if calls and calls[0] != partition:
-            raise LogError("the server is away")
-        found = await fetch_of(member, partition, most)
-        if found:
-            calls.append(partition)
-        return found
-
-    monkeypatch.setattr(JetStreamMember, "_fetch_of", failing)
-    async with (
-        JetStreamLog(nats.url, name, retention=PLENTY, partitions=["a", "b"]) as log,
-        JetStreamGroup(nats.url, name, group="g", hold=1) as group,
-    ):
-        for partition in ("a", "b"):
-            await log.append([b"x"], partition=partition)
-        async with penstock.subscribe(group, demand=2) as stream:
-            assert (await anext(stream)).partition == calls[0]
-            with pytest.raises(LogError, match="the server is away"):
-                await anext(stream)
-
-
 async def test_what_came_for_a_call_that_gave_up_comes_first(
     nats: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

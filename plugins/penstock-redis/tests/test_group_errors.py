@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from _redis_server import RedisServer, needs_redis, running_redis
 from penstock_redis import RedisGroup, RedisLog
-from penstock_redis._group import RedisMember
 
 import penstock
 from campaigns._group_faults import (
@@ -22,8 +21,7 @@ from campaigns._group_faults import (
     opening_fails,
 )
 from penstock import Retention
-from penstock.api import LogDamaged, LogError
-from penstock.brokers import GroupRecord
+from penstock.api import LogDamaged
 
 PLENTY = Retention(max_count=1_000_000)
 
@@ -113,32 +111,3 @@ async def test_a_user_without_the_rights_is_told(redis: RedisServer) -> None:
         text = await opening_fails(_faulty(redis), wrong, name)
         assert "WRONGPASS" in text
         assert "other" not in text
-
-
-async def test_what_came_of_one_partition_is_handed_over_when_the_next_one_fails(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The stream gets it, and then the error. The member would go on after it."""
-    name = new_name()
-    fetch_of = RedisMember._fetch_of
-    calls: list[str] = []
-
-    async def failing(member: RedisMember, partition: str, most: int) -> list[GroupRecord]:
-        if calls and calls[0] != partition:
-            raise LogError("the server is away")
-        found = await fetch_of(member, partition, most)
-        if found:
-            calls.append(partition)
-        return found
-
-    async with (
-        RedisLog(redis.url, name, retention=PLENTY, partitions=["a", "b"]) as log,
-        RedisGroup(redis.url, name, group="g") as group,
-    ):
-        for partition in ("a", "b"):
-            await log.append([b"x"], partition=partition)
-        monkeypatch.setattr(RedisMember, "_fetch_of", failing)
-        async with penstock.subscribe(group, demand=2) as stream:
-            assert (await anext(stream)).partition == calls[0]
-            with pytest.raises(LogError, match="the server is away"):
-                await anext(stream)

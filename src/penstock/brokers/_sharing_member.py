@@ -20,7 +20,7 @@ from uuid import uuid4
 import attrs
 import trio
 
-from penstock.api import UsageError, shown
+from penstock.api import UNBOUNDED, PenstockError, UsageError, shown
 from penstock.brokers._member import GroupRecord, Member, Place, share_of
 from penstock.spi import Record
 
@@ -85,6 +85,8 @@ class SharingMember(Member[GroupRecord]):
         self.record_of: Callable[[bytes], Record] = _unpacked if settings.records else Record
         """Makes the record of an element."""
         self.beat: float = min(BEAT, settings.hold / 4)
+        self.most_at_once: int = UNBOUNDED
+        """Elements of one `fetch`, at most. Where their size is known, it bounds bytes."""
 
     def begin(self, gone: Callable[[Collection[Place]], None]) -> None:
         """Forget what was before. Called by `open`."""
@@ -111,7 +113,31 @@ class SharingMember(Member[GroupRecord]):
     async def release(self, partition: str, held: Sequence[GroupRecord]) -> None:
         """Let another member have a partition. The elements come again there."""
 
+    @abstractmethod
+    async def fetch_of(self, partition: str, most: int) -> Sequence[GroupRecord]:
+        """Return up to `most` elements of a partition that are there now, as `fetch` does."""
+
+    @abstractmethod
+    async def wait_for_elements(self, partitions: Sequence[str]) -> Sequence[GroupRecord]:
+        """Wait for elements of these partitions, or until `wait_changed` returns, for about a
+        second. Return those that came, if the broker has handed them over.
+        """
+
     # --- the contract
+
+    async def fetch(self, most: int) -> Sequence[GroupRecord]:
+        names, most = self.next_turn(), min(most, self.most_at_once)
+        found: list[GroupRecord] = []
+        for name in names:
+            if len(found) == most:
+                break
+            try:
+                found += await self.fetch_of(name, most - len(found))
+            except PenstockError:
+                if not found:
+                    raise
+                break  # those that came are handed over, and the next call tells it
+        return found or await self.wait_for_elements(names)
 
     async def keep(self, held: Sequence[GroupRecord]) -> None:
         present = await self.show_life(held)

@@ -29,7 +29,7 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from penstock.api import ConnectionLost, LogError, PenstockError, UsageError
+from penstock.api import ConnectionLost, LogError, UsageError
 from penstock.brokers import (
     Acknowledgement,
     BrokerGroup,
@@ -197,30 +197,6 @@ class JetStreamMember(SharingMember):
                 await self._unpin(name, link)
             await ask_api(link, f"STREAM.PURGE.{self._registry}", {"filter": self._subject})
 
-    async def fetch(self, most: int) -> Sequence[GroupRecord]:
-        names = self.next_turn()
-        found: list[GroupRecord] = []
-        for name in names:
-            if len(found) < most:
-                try:
-                    found += await self._fetch_of(name, most - len(found))
-                except PenstockError:
-                    if not found:
-                        raise
-                    break  # those that came are handed over, and the next call tells it
-        if found:
-            self._pause = LOOKS[0]
-            return found
-        with trio.move_on_after(WAIT):
-            if not names:
-                await self.wait_changed()
-        state = self._states[names[0]] if len(names) == 1 else None
-        if state is not None and state.pin and not state.is_behind:
-            return await self._pull(names[0], 1, WAIT)
-        await trio.sleep(self._pause)
-        self._pause = min(2 * self._pause, LOOKS[1])
-        return []
-
     async def acknowledge(self, records: Sequence[GroupRecord]) -> None:
         # First: while the server is away, one that is done may come again.
         for record in records:
@@ -288,7 +264,29 @@ class JetStreamMember(SharingMember):
 
     # --- elements
 
-    async def _fetch_of(self, name: str, most: int) -> list[GroupRecord]:
+    async def fetch_of(self, partition: str, most: int) -> Sequence[GroupRecord]:
+        """See `SharingMember`."""
+        found = await self._elements_of(partition, most)
+        if found:
+            self._pause = LOOKS[0]
+        return found
+
+    async def wait_for_elements(self, partitions: Sequence[str]) -> Sequence[GroupRecord]:
+        """See `SharingMember`. A pull that waits brings one; of several partitions each is looked
+        at again, after a pause.
+        """
+        if not partitions:
+            with trio.move_on_after(WAIT):
+                await self.wait_changed()
+            return ()
+        state = self._states[partitions[0]]
+        if len(partitions) == 1 and state.pin and not state.is_behind:
+            return await self._pull(partitions[0], 1, WAIT)
+        await trio.sleep(self._pause)
+        self._pause = min(2 * self._pause, LOOKS[1])
+        return ()
+
+    async def _elements_of(self, name: str, most: int) -> list[GroupRecord]:
         state = self._states[name]
         if state.is_cut:
             await self._ask(partial(self._unpin, name))

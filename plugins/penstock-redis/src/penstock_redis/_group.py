@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from penstock.api import ConnectionLost, LogError, PenstockError, UsageError
+from penstock.api import ConnectionLost, LogError, UsageError
 from penstock.brokers import (
     Acknowledgement,
     BrokerGroup,
@@ -119,7 +119,6 @@ class RedisMember(SharingMember):
         self._nursery = nursery
         self._states: dict[str, _Partition] = {}
         self._partitions: tuple[str, ...] = ()
-        self._largest = 0
         self._calls, self._waiter = (
             BrokerConnection(
                 self._connect,
@@ -147,22 +146,6 @@ class RedisMember(SharingMember):
             return
         with suppress(ConnectionLost, Refused):
             await evaluate(link, LEAVE, self._state_keys, [self.id])
-
-    async def fetch(self, most: int) -> Sequence[GroupRecord]:
-        found: list[GroupRecord] = []
-        names = self.next_turn()
-        for name in names:
-            if len(found) == most or (found and self._largest * len(found) > MOST_REPLY):
-                break
-            try:
-                found += await self._fetch_of(name, most - len(found))
-            except PenstockError:
-                if not found:
-                    raise
-                break  # those that came are handed over, and the next call tells it
-        if not found:
-            await self._wait(names)
-        return found
 
     async def acknowledge(self, records: Sequence[GroupRecord]) -> None:
         ids: dict[str, list[bytes]] = {}
@@ -213,30 +196,31 @@ class RedisMember(SharingMember):
                 f"{self._address} has no log {self.name!r}: give the name that its writer has, or "
                 "open it with RedisLog first"
             )
-        self._largest = max(int(meta.get(f"m:{name}", 0)) for name in found)
+        largest = max(int(meta.get(f"m:{name}", 0)) for name in found)
+        self.most_at_once = max(1, MOST_REPLY // max(1, largest))
         if self._partitions and set(found) - set(self._partitions):
             await self._script(JOIN, [self._stream(each) for each in found], [self.group, "0"])
         self._partitions = found
 
     # --- elements
 
-    async def _fetch_of(self, name: str, most: int) -> list[GroupRecord]:
-        partition = self._states[name]
-        count = max(1, min(most, MOST_REPLY // max(self._largest, 1)))
+    async def fetch_of(self, partition: str, most: int) -> Sequence[GroupRecord]:
+        """See `SharingMember`."""
+        state = self._states[partition]
         reply = await self._script(
             FETCH,
-            [*self._state_keys, self._stream(name), self._key(".meta")],
-            [self.group, self.id, name, count, partition.after],
+            [*self._state_keys, self._stream(partition), self._key(".meta")],
+            [self.group, self.id, partition, most, state.after],
         )
         if reply is None:
-            self.lose([name])
-        if reply is None or not self.has(name):
+            self.lose([partition])
+        if reply is None or not self.has(partition):
             return []
         if reply:
-            partition.after = reply[-1][0].decode()
-            if _as_pair(partition.after) > _as_pair(partition.last):
-                partition.last = partition.after
-        return [self._record_of(name, *each) for each in reply]
+            state.after = reply[-1][0].decode()
+            if _as_pair(state.after) > _as_pair(state.last):
+                state.last = state.after
+        return [self._record_of(partition, *each) for each in reply]
 
     def _record_of(self, name: str, receipt: bytes, count: int, words: list[bytes]) -> GroupRecord:
         time, position = _as_pair(receipt)
@@ -253,16 +237,17 @@ class RedisMember(SharingMember):
             receipt,
         )
 
-    async def _wait(self, names: Sequence[str]) -> None:
-        """Wait for elements, or for other partitions, for a second at most."""
+    async def wait_for_elements(self, partitions: Sequence[str]) -> Sequence[GroupRecord]:
+        """See `SharingMember`. The next fetch gets them."""
         with trio.move_on_after(WAIT / 1_000):
-            if not names:
+            if not partitions:
                 await self.wait_changed()
-                return
-            streams = [self._stream(name) for name in names]
-            last = [self._states[name].last for name in names]
+                return ()
+            streams = [self._stream(name) for name in partitions]
+            last = [self._states[name].last for name in partitions]
             words: list[Word] = ["XREAD", "COUNT", 1, "BLOCK", WAIT, "STREAMS", *streams, *last]
             await self._ask(partial(_call, words), self._waiter)
+        return ()
 
     # --- calls
 
