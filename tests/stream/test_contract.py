@@ -154,28 +154,34 @@ async def test_a_request_after_the_end_does_nothing(kind: StreamKind, how: str) 
         assert publisher.violations == []
 
 
-@pytest.mark.parametrize(
-    ("demand", "renewals"),
-    [
-        (1, [1] * 10),
-        (2, [1] * 10),
-        (3, [1] * 10),
-        (8, [2] * 5),
-        (9, [2] * 5),
-        (20, [5, 5]),
-        (22, [6]),
-        (42, []),
-    ],
-)
+@pytest.mark.parametrize("demand", [1, 2, 3, 8, 42])
 @of_each_stream
-async def test_a_reader_that_waits_renews_demand_in_quarters(
-    kind: StreamKind, demand: int, renewals: list[int]
+async def test_a_reader_that_waits_has_requested_all_that_it_has_read(
+    kind: StreamKind, demand: int
 ) -> None:
-    """A request costs as much for one element as for a hundred, so it is made rarely,
-    and before the rest is used up.
+    """So a publisher that counts what was taken knows of the last element too, however long the
+    next one is away.
     """
     publisher = ManualPublisher()
     async with kind.open(publisher, demand=demand) as stream:
+        for number in range(10):
+            publisher.emit(number)
+            assert await kind.next(stream) == number
+            assert await kind.next(stream) is WAITS
+        assert publisher.subscription.requests == [demand, *[1] * 10]
+
+
+@pytest.mark.parametrize(("demand", "renewals"), [(1, [1] * 10), (2, [1] * 10), (8, [4, 4, 2])])
+@of_each_stream
+async def test_over_a_network_a_reader_that_waits_renews_demand_in_parts(
+    kind: StreamKind, demand: int, renewals: list[int]
+) -> None:
+    """A request is a frame there, which costs as much for one element as for a hundred. So it is
+    made rarely, and before the rest is used up: in quarters, and in halves before the first
+    elements have shown their size.
+    """
+    publisher = ManualPublisher()
+    async with kind.open(publisher, demand=demand, window=1 << 30) as stream:
         for number in range(10):
             publisher.emit(number)
             assert await kind.next(stream) == number

@@ -106,7 +106,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
         try:
             if consumer is not None:
                 with suppress(*_NOT_NOW):
-                    await self._commit(consumer)
+                    await self._commit(consumer, min(self._timeout, LONGEST_LOOK))
                 # Without brokers it ends with the cancel of a task of its own.
                 with suppress(asyncio.CancelledError):
                     await consumer.stop()
@@ -142,11 +142,11 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
             # The next commit, or the next member, has them again.
             with suppress(kafka.CommitFailedError, kafka.IllegalStateError):
                 try:
-                    await self._commit(consumer)
+                    await self._commit(consumer, self._timeout)
                 except (kafka.CommitFailedError, kafka.IllegalStateError):
                     raise
                 except _FAILED as error:
-                    raise explained(error, self._where) from error
+                    raise explained(error, self._where, self._timeout) from error
 
     async def go_back(self, firsts: Mapping[Place, int]) -> None:
         """Get the elements from these positions on again, if their partitions are still here."""
@@ -208,7 +208,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
         topic = self._topics[self._names.index(partition.topic)]
         return (await topic.ends([partition.partition]))[partition.partition]
 
-    async def _commit(self, consumer: AIOKafkaConsumer) -> None:
+    async def _commit(self, consumer: AIOKafkaConsumer, timeout: float) -> None:
         self._check_damage()
         mine = consumer.assignment()
         wanted = {
@@ -217,7 +217,9 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
             if _topic_partition(place) in mine and self._committed.get(place, -1) < position
         }
         if wanted:
-            await consumer.commit(wanted)
+            # The client tries it again without an end.
+            async with asyncio.timeout(timeout):
+                await consumer.commit(wanted)
             self._committed.update((_place_of(place), each) for place, each in wanted.items())
 
     # --- a new division of the partitions
@@ -227,7 +229,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
         consumer = self._consumer
         if consumer is not None and revoked:
             with suppress(*_NOT_NOW):
-                await self._commit(consumer)
+                await self._commit(consumer, self._timeout)
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
         """Go on where this member was, in the partitions that it had before."""
