@@ -208,7 +208,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
         topic = self._topics[self._names.index(partition.topic)]
         return (await topic.ends([partition.partition]))[partition.partition]
 
-    async def _commit(self, consumer: AIOKafkaConsumer, timeout: float) -> None:
+    async def _commit(self, consumer: AIOKafkaConsumer, longest: float) -> None:
         self._check_damage()
         mine = consumer.assignment()
         wanted = {
@@ -218,7 +218,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
         }
         if wanted:
             # The client tries it again without an end.
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(longest):
                 await consumer.commit(wanted)
             self._committed.update((_place_of(place), each) for place, each in wanted.items())
 
