@@ -33,7 +33,7 @@ from penstock.core._scope import (
     report,
 )
 from penstock.core._signal_counter import SignalCounter
-from penstock.core._source_memory import SourceMemory
+from penstock.core._source_memory import HeldBytes, SourceMemory, bytes_of, held_bytes
 from penstock.core._stream import Stream
 from penstock.core._subscriber_guard import SubscriberGuard
 from penstock.core._tapped_relay import StreamTap, TappedRelay, Taps, size_of
@@ -46,6 +46,7 @@ __all__ = [
     "CountingRelay",
     "ElementRelay",
     "EndedSubscription",
+    "HeldBytes",
     "IteratorLease",
     "JsonFormatter",
     "LimitedLog",
@@ -63,6 +64,7 @@ __all__ = [
     "TappedRelay",
     "Taps",
     "already_subscribed",
+    "bytes_of",
     "check_cleanup_timeout",
     "check_count",
     "check_function",
@@ -72,6 +74,7 @@ __all__ = [
     "check_trio_runs",
     "has_closed",
     "has_methods_of",
+    "held_bytes",
     "limited_log",
     "log_violation",
     "name_of",

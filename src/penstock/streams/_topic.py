@@ -25,7 +25,6 @@ Rules of this file:
   has used up its demand and might lose elements, and after `TURN_SECONDS`.
 """
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -60,6 +59,7 @@ from penstock.core import (
     Scope,
     SourceMemory,
     SubscriberGuard,
+    bytes_of,
     check_count,
     check_hook,
     check_in_trio,
@@ -834,7 +834,7 @@ class _TopicSubscription(Subscription, Generic[T]):
 
     def _count(self, *elements: T) -> None:
         if self._memory is not None:
-            size = sum(map(_size_of, elements))
+            size = sum(map(bytes_of, elements))
             self._counted += size
             # Last: the budget may close the connection, which cancels this subscription.
             self._memory.change(size)
@@ -843,7 +843,7 @@ class _TopicSubscription(Subscription, Generic[T]):
         """Count elements no more that were taken out of those that wait."""
         if self._is_retained_counted or waiting is not self._retained:
             # An element may have changed its size meanwhile.
-            size = sum(map(_size_of, taken)) if self.waiting else self._counted
+            size = sum(map(bytes_of, taken)) if self.waiting else self._counted
             self._forget(min(size, self._counted))
 
     def _forget(self, size: int) -> None:
@@ -1004,13 +1004,6 @@ def _list_method(subscriber: Subscriber[T]) -> Callable[[Sequence[T]], None] | N
     if isinstance(subscriber, Relay) and not subscriber.takes_lists:
         return None
     return on_next_many_of(subscriber)
-
-
-def _size_of(element: object) -> int:
-    """Return the bytes of an element. Of an object that is not bytes only its own: to follow what
-    it refers to would cost more than to publish it.
-    """
-    return len(element) if isinstance(element, bytes) else sys.getsizeof(element)
 
 
 class Burst:

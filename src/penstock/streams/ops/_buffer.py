@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 import trio
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
-from penstock.core import Scope, check_count, check_seconds
+from penstock.core import Scope, check_count, check_seconds, held_bytes
 from penstock.reader import DEFAULT_DEMAND
 from penstock.streams._source import Operator
 from penstock.streams.ops._holding_stage import HoldingStage
@@ -50,7 +50,7 @@ def batch(count: int, seconds: float | None = None) -> ListOperator:
     count = check_count(count, "batch: count", least=1)
     if seconds is None:
         return StageOperator(
-            f"batch({count})", lambda downstream, scope: _BatchStage(downstream, count)
+            f"batch({count})", lambda downstream, scope: _BatchStage(downstream, scope, count)
         )
     seconds = check_seconds(seconds, "batch(seconds=…)")
     label = f"batch({count}, seconds={seconds:g})"
@@ -70,7 +70,7 @@ def buffer(size: int) -> SameTypeOperator:
     size = check_count(size, "buffer: size", least=1)
     return StageOperator(
         f"buffer({size})",
-        lambda downstream, scope: _BufferStage(downstream, size),
+        lambda downstream, scope: _BufferStage(downstream, scope, size),
         prefetch=DEFAULT_DEMAND,
     )
 
@@ -139,10 +139,11 @@ class _BatchStage(Stage[A, list[A]]):
     so a full list always has demand and nothing waits.
     """
 
-    __slots__ = ("_count", "_partial")
+    __slots__ = ("_bytes", "_count", "_partial")
 
-    def __init__(self, downstream: Subscriber[list[A]], count: int) -> None:
+    def __init__(self, downstream: Subscriber[list[A]], scope: Scope, count: int) -> None:
         super().__init__(downstream)
+        self._bytes = held_bytes(scope.memory)
         self._count = count
         self._partial: list[A] = []
 
@@ -152,13 +153,19 @@ class _BatchStage(Stage[A, list[A]]):
     def on_next(self, element: A, /) -> None:
         partial = self._partial
         partial.append(element)
+        if self._bytes is not None:
+            self._bytes.add(element)
         if len(partial) == self._count:
             self._partial = []
+            if self._bytes is not None:
+                self._bytes.clear()
             self._downstream.on_next(partial)
 
     def on_complete(self, /) -> None:
         if self._partial:
             rest, self._partial = self._partial, []
+            if self._bytes is not None:
+                self._bytes.clear()
             # Before the signal: the subscriber may cancel inside it.
             self._upstream = ENDED_UPSTREAM
             self._downstream.on_next(rest)
@@ -170,6 +177,8 @@ class _BatchStage(Stage[A, list[A]]):
 
     def _release(self) -> None:
         self._partial = []
+        if self._bytes is not None:
+            self._bytes.clear()
 
 
 class _TimedBatchStage(HoldingStage[A, list[A]]):
@@ -178,6 +187,7 @@ class _TimedBatchStage(HoldingStage[A, list[A]]):
     """
 
     __slots__ = (
+        "_bytes",
         "_count",
         "_deadline",
         "_full_batches",
@@ -191,6 +201,7 @@ class _TimedBatchStage(HoldingStage[A, list[A]]):
         self, downstream: Subscriber[list[A]], scope: Scope, count: int, seconds: float, label: str
     ) -> None:
         super().__init__(downstream)
+        self._bytes = held_bytes(scope.memory)
         self._count = count
         self._seconds = seconds
         # Bounded: with _partial at most BATCHES_AHEAD * _count elements,
@@ -206,23 +217,27 @@ class _TimedBatchStage(HoldingStage[A, list[A]]):
             return
         self._outstanding -= 1
         self._partial.append(element)
+        if len(self._partial) == 1 < self._count:
+            self._deadline = self._timer.set(self._seconds)
+        if self._bytes is not None:
+            self._bytes.add(element)
         if len(self._partial) == self._count:
             self._full_batches.append(self._partial)
             self._partial = []
             self._pass_on()
-        elif len(self._partial) == 1:
-            self._deadline = self._timer.set(self._seconds)
 
     def _has_held(self) -> bool:
         return bool(self._full_batches or self._partial)
 
     def _next_due(self) -> list[A] | None:
+        due = None
         if self._full_batches:
-            return self._full_batches.popleft()
-        if self._partial and (self._upstream_completed or trio.current_time() >= self._deadline):
-            rest, self._partial = self._partial, []
-            return rest
-        return None
+            due = self._full_batches.popleft()
+        elif self._partial and (self._upstream_completed or trio.current_time() >= self._deadline):
+            due, self._partial = self._partial, []
+        if due and self._bytes is not None:
+            self._bytes.take(due)
+        return due
 
     def _request_upstream(self) -> None:
         held = len(self._full_batches) * self._count + len(self._partial)
@@ -242,6 +257,8 @@ class _TimedBatchStage(HoldingStage[A, list[A]]):
     def _release(self) -> None:
         self._full_batches.clear()
         self._partial = []
+        if self._bytes is not None:
+            self._bytes.clear()
         self._timer.stop()
 
 
@@ -250,10 +267,11 @@ class _BufferStage(HoldingStage[A, A]):
     so at most `size` elements are held.
     """
 
-    __slots__ = ("_held", "_unrequested")
+    __slots__ = ("_bytes", "_held", "_unrequested")
 
-    def __init__(self, downstream: Subscriber[A], size: int) -> None:
+    def __init__(self, downstream: Subscriber[A], scope: Scope, size: int) -> None:
         super().__init__(downstream)
+        self._bytes = held_bytes(scope.memory)
         self._unrequested = size  # to be requested from upstream
         self._held: deque[A] = deque()  # bounded by size
 
@@ -275,12 +293,19 @@ class _BufferStage(HoldingStage[A, A]):
             self._downstream.on_next(element)
         elif not self._is_over:
             self._held.append(element)
+            if self._bytes is not None:
+                self._bytes.add(element)
 
     def _has_held(self) -> bool:
         return bool(self._held)
 
     def _next_due(self) -> A | None:
-        return self._held.popleft() if self._held else None
+        if not self._held:
+            return None
+        element = self._held.popleft()
+        if self._bytes is not None:
+            self._bytes.take((element,))
+        return element
 
     def _request_upstream(self) -> None:
         unrequested, self._unrequested = self._unrequested, 0
@@ -293,6 +318,8 @@ class _BufferStage(HoldingStage[A, A]):
 
     def _release(self) -> None:
         self._held.clear()
+        if self._bytes is not None:
+            self._bytes.clear()
 
 
 class _DropStage(Stage[A, A]):

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import trio
 
 from penstock.api import StreamTimeout, Subscriber, UsageError, add_demand
-from penstock.core import Scope, check_seconds
+from penstock.core import Scope, check_seconds, held_bytes
 from penstock.reader import DEFAULT_DEMAND
 from penstock.streams.ops._holding_stage import HoldingStage
 from penstock.streams.ops._operator import SameTypeOperator
@@ -249,12 +249,13 @@ class _DelayStage(HoldingStage[A, A]):
     when its time has come.
     """
 
-    __slots__ = ("_held", "_outstanding", "_seconds", "_size", "_timer")
+    __slots__ = ("_bytes", "_held", "_outstanding", "_seconds", "_size", "_timer")
 
     def __init__(
         self, downstream: Subscriber[A], scope: Scope, seconds: float, size: int, label: str
     ) -> None:
         super().__init__(downstream)
+        self._bytes = held_bytes(scope.memory)
         self._seconds = seconds
         self._size = size
         # With the time when each is due; bounded by size.
@@ -269,6 +270,8 @@ class _DelayStage(HoldingStage[A, A]):
         self._held.append((trio.current_time() + self._seconds, element))
         if len(self._held) == 1:
             self._timer.set(self._seconds)
+        if self._bytes is not None:
+            self._bytes.add(element)
 
     def _on_deadline(self) -> None:
         self._pass_on()
@@ -280,7 +283,10 @@ class _DelayStage(HoldingStage[A, A]):
 
     def _next_due(self) -> A | None:
         if self._held and self._held[0][0] <= trio.current_time():
-            return self._held.popleft()[1]
+            element = self._held.popleft()[1]
+            if self._bytes is not None:
+                self._bytes.take((element,))
+            return element
         return None
 
     def _request_upstream(self) -> None:
@@ -298,6 +304,8 @@ class _DelayStage(HoldingStage[A, A]):
 
     def _release(self) -> None:
         self._held.clear()
+        if self._bytes is not None:
+            self._bytes.clear()
         self._timer.stop()
 
 
