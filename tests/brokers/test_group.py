@@ -111,6 +111,20 @@ async def test_a_group_that_is_closed_tells_its_stream() -> None:
     assert broker.members == {}
 
 
+async def test_a_subscriber_that_ends_the_program_lets_the_member_leave() -> None:
+    """What `on_error` raises goes on, and nothing of the member stays."""
+
+    class Ending(ManualSubscriber):
+        def on_error(self, error: BaseException, /) -> None:
+            raise KeyboardInterrupt
+
+    broker = MemoryBroker(["0"])
+    with pytest.raises(KeyboardInterrupt):
+        async with MemoryGroup(broker) as group:
+            group.subscribe(Ending())
+    assert broker.members == {}
+
+
 async def test_what_the_block_raises_goes_on_as_it_is() -> None:
     """It is in no exception group, and the member has left."""
     broker = MemoryBroker(["0"])

@@ -1,6 +1,7 @@
 """Topics for tests, and what a plain client of Kafka does with them."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
@@ -120,6 +121,32 @@ async def produce(
             await producer.stop()
 
     await on_asyncio(send)
+
+
+@asynccontextmanager
+async def open_transaction(kafka: LocalKafka, topic: str, value: bytes) -> AsyncIterator[None]:
+    """Let a plain client have a transaction with one element open for the length of a block."""
+    is_open, is_over = trio.Event(), threading.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    async def send() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=kafka.address, transactional_id=topic)
+        await producer.start()
+        try:
+            async with producer.transaction():
+                await producer.send_and_wait(topic, value)
+                token.run_sync_soon(is_open.set)
+                await asyncio.to_thread(is_over.wait)
+        finally:
+            await producer.stop()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(on_asyncio, send)
+        await is_open.wait()
+        try:
+            yield
+        finally:
+            is_over.set()
 
 
 async def commit_position(kafka: LocalKafka, topic: str, group: str, position: int) -> None:

@@ -1,5 +1,6 @@
 """A member of a consumer group: who gets what, when it counts as taken, what comes again."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from _kafka_helpers import (
     produce,
     trim,
 )
+from aiokafka.consumer.group_coordinator import GroupCoordinator
 from penstock_kafka import KafkaGroup, KafkaLog, KafkaRecord
 
 import penstock
@@ -299,3 +301,50 @@ async def test_brokers_that_are_silent_end_the_stream(own_kafka: LocalKafka) -> 
                 own_kafka.kill()
                 with pytest.raises(LogError, match="no broker has answered"):
                     await anext(stream)
+
+
+async def test_what_came_after_the_beginning_at_the_end_comes_again(kafka: LocalKafka) -> None:
+    """The first member of a new group with ``start="latest"`` is done with nothing. The next one
+    begins where it began, and not at the end of now.
+    """
+    topic = await _filled(kafka, 2, 3)
+
+    def member() -> KafkaGroup:
+        return KafkaGroup(kafka.address, topic, group="late", start="latest", acknowledge="by hand")
+
+    async with KafkaLog(kafka.address, topic, partitions=["0", "1"]) as log:
+        with trio.fail_after(HANGS_AFTER):
+            async with member() as group, penstock.subscribe(group) as stream:
+                while group.statistics.divisions == 0:
+                    await look_again(log)
+                await log.append([b"new"], partition="0")
+                assert (await anext(stream)).value == b"new"
+            # Nobody is there, and one partition had nothing.
+            for partition in ("0", "1"):
+                await log.append([b"newer"], partition=partition)
+            async with member() as group, penstock.subscribe(group) as stream:
+                seen = [await anext(stream) for _ in range(3)]
+    assert sorted((each.partition, each.value) for each in seen) == [
+        ("0", b"new"),
+        ("0", b"newer"),
+        ("1", b"newer"),
+    ]
+
+
+async def test_a_goodbye_without_an_answer_leaves_no_connection(
+    kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The member has left, and nobody else would close them."""
+
+    async def silent(_: GroupCoordinator) -> None:
+        await asyncio.sleep(HANGS_AFTER)
+
+    topic = await _filled(kafka, 1, 3)
+    monkeypatch.setattr(GroupCoordinator, "close", silent)
+    async with KafkaGroup(kafka.address, topic, group="goodbye") as group:
+        async with penstock.subscribe(group) as stream:
+            await anext(stream)
+        connections = group._member._consumer._client._conns  # type: ignore[attr-defined]  # to look
+        made = [*connections.values()]
+        assert any(each.connected() for each in made)
+    assert not any(each.connected() for each in made)

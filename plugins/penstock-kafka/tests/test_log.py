@@ -13,6 +13,7 @@ from _kafka_helpers import (
     new_log,
     new_topic,
     numbered,
+    open_transaction,
     produce,
     trim,
 )
@@ -21,7 +22,12 @@ from penstock_kafka._fetched import MOST_FETCHED
 
 import penstock
 from campaigns._kafka import LocalKafka
-from penstock.api import LimitExceeded, LogError, PositionNotRetained, UsageError
+from penstock.api import (
+    LimitExceeded,
+    LogError,
+    PositionNotRetained,
+    UsageError,
+)
 from penstock.logs import Log
 from penstock.spi import Record
 
@@ -193,6 +199,78 @@ async def test_the_marker_of_a_transaction_is_refused(kafka: LocalKafka, commit:
                     seen.extend(batch)
         assert seen == ([b"before", b"inside"] if commit else [b"before"])
         assert await penstock.collect(log.source("0", 3, 4)) == [b"after"]
+
+
+async def test_an_open_transaction_of_another_program_is_no_damage(kafka: LocalKafka) -> None:
+    """Readers see the end before it. This program has appended after it, and knows a later one."""
+    topic = await new_topic(kafka, 1)
+    async with KafkaLog(kafka.address, topic) as log:
+        await log.append([b"before"])
+        async with open_transaction(kafka, topic, b"inside"):
+            assert await log.append([b"mine"]) == range(2, 3)
+            # Longer than an append explains an end that is earlier.
+            await log.latest(after={"0": 3}, timeout=2.5)
+            assert await log.append([b"more"]) == range(3, 4)
+        await _wait_latest(log, 5)
+        assert await penstock.collect(log.source("0", 2, 4)) == [b"mine", b"more"]
+
+
+async def test_the_mark_of_a_transaction_stays_in_its_topic(kafka: LocalKafka) -> None:
+    """It is no header of an element. Copied, it would say that the transaction was published."""
+    first, second = await new_topic(kafka, 1), await new_topic(kafka, 1)
+    async with KafkaLog(kafka.address, first, records=True, transactions=100) as log:
+        day = log.transaction("day-1")
+        await day.stage([Record(b"one").pack()])
+        assert await day.publish()
+        [element] = await penstock.collect(log.source("0", 0, 1))
+        assert Record.unpack(element) == Record(b"one")
+    marked = Record(b"one", None, (("penstock-transaction", b"1/1 day-1"), ("h", b"1")))
+    async with KafkaLog(kafka.address, second, records=True) as log:
+        await log.append([marked.pack()])
+    async with KafkaLog(kafka.address, second, records=True, transactions=100) as log:
+        day = log.transaction("day-1")
+        await day.stage([Record(b"two").pack()])
+        assert await day.publish()
+        seen = [Record.unpack(each) for each in await penstock.collect(log.source("0", 0, 2))]
+    assert seen == [Record(b"one", None, (("h", b"1"),)), Record(b"two")]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        None,
+        b"",
+        b"\xff\xfe",
+        b"1/1",
+        b"0/0 day",
+        b"9/3 day",
+        b"1/99999999999999999999 day",
+        b"1" * 5_000 + b"/1 day",
+        "\N{ARABIC-INDIC DIGIT ONE}/1 day".encode(),
+    ],
+    ids=lambda mark: repr(mark)[:20],
+)
+async def test_a_mark_of_another_program_is_no_part_of_a_transaction(
+    kafka: LocalKafka, mark: bytes | None
+) -> None:
+    """The log opens, and the transaction can be published."""
+    topic = await new_topic(kafka, 1)
+    await produce(kafka, topic, [b"v"], headers=[("penstock-transaction", mark)])
+    async with KafkaLog(kafka.address, topic, transactions=100) as log:
+        day = log.transaction("day")
+        await day.stage([b"e"])
+        assert await day.publish()
+
+
+async def test_more_headers_than_a_record_has_are_told(kafka: LocalKafka) -> None:
+    """When they are read. Packed, the element could be unpacked by nobody."""
+    topic = await new_topic(kafka, 1)
+    await produce(kafka, topic, [b"v"], headers=[("h", b"1")] * 65)
+    async with KafkaLog(kafka.address, topic, records=True) as log:
+        with pytest.raises(LogError, match=r"65 headers .* at most 64"):
+            await penstock.collect(log.source("0", 0, 1))
+    async with KafkaLog(kafka.address, topic) as log:
+        assert await penstock.collect(log.source("0", 0, 1)) == [b"v"]
 
 
 async def test_more_partitions_refuse_keys_until_the_log_is_opened_again(

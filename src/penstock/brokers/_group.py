@@ -131,13 +131,15 @@ class BrokerGroup(Generic[R]):
         opened, self._open = self._open, None
         if opened is None:
             return None
-        self._end(None)
-        self._scope.cancel()
-        # Bounded: its tasks are cancelled.
-        with trio.CancelScope(shield=True):
-            await self._has_stopped.wait()
         try:
-            await self._leave(self._nursery)
+            try:
+                self._end(None)  # it calls the subscriber, which may raise
+            finally:
+                self._scope.cancel()
+                # Bounded: its tasks are cancelled.
+                with trio.CancelScope(shield=True):
+                    await self._has_stopped.wait()
+                await self._leave(self._nursery)
         finally:
             try:
                 is_caught = await opened.__aexit__(kind, error, traceback)

@@ -10,6 +10,7 @@ Rules of this file:
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -289,7 +290,8 @@ class KafkaBroker(Broker):
             ticket.is_dropped = not ticket.done.is_set()
         if ticket.is_dropped:
             is_sent = await self._call(appends.is_under_way, ticket)
-            raise self._no_answer(appends, ticket, is_sent=is_sent)
+            if not ticket.done.is_set():  # the answer may have come meanwhile
+                raise self._no_answer(appends, ticket, is_sent=is_sent)
         if ticket.error is not None:
             # A new one for each task: one that is raised twice would collect the frames of both.
             raise type(ticket.error)(*ticket.error.args)
@@ -372,21 +374,22 @@ class KafkaBroker(Broker):
                 found = await self._call(self._fetch_marks, number, position)
                 position = max(found.after, position + 1)
                 for mark in filter(None, found.elements):
-                    self._note_mark(mark.decode())
+                    self._note_mark(mark)
         self._news.published(
             name for name, parts in self._parts.items() if len(parts.done) == parts.total
         )
 
-    def _note_mark(self, mark: str) -> None:
-        place, _, transaction_id = mark.partition(" ")
-        number, _, total = place.partition("/")
-        if number.isdecimal() and total.isdecimal():
-            parts = self._parts.setdefault(transaction_id, Parts(int(total)))
-            parts.done.add(int(number) - 1)
+    def _note_mark(self, mark: bytes) -> None:
+        """Note a part of a transaction. Another program may have written any bytes there."""
+        place, _, transaction_id = mark.decode(errors="replace").partition(" ")
+        found = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", place, re.ASCII)
+        if found and int(found[1]) <= int(found[2]):
+            parts = self._parts.setdefault(transaction_id, Parts(int(found[2])))
+            parts.done.add(int(found[1]) - 1)
 
     async def _fetch_marks(self, number: int, position: int) -> Decoded[bytes | None]:
         answer = await self.topic.fetch(number, position, FETCH_BYTES, wait=WAIT)
-        return decode(answer.data, position, answer.aborted, _marks)
+        return self._decoded(number, position, answer, _marks)
 
     # --- reading
 
@@ -454,14 +457,25 @@ class KafkaBroker(Broker):
                     f"{answer.ends.latest:,}, and position {position:,} was read before: a "
                     "transaction of another program is open, or elements were lost"
                 )
+        return self._decoded(number, position, answer, self._take)
+
+    def _decoded(
+        self, number: int, position: int, answer: Answer, take: Callable[[Any], list[T]]
+    ) -> Decoded[T]:
         try:
-            return decode(answer.data, position, answer.aborted, self._take)
+            return decode(answer.data, position, answer.aborted, take)
         except (kafka.CorruptRecordException, kafka.UnsupportedCodecError) as error:
             raise LogDamaged(
                 f"{self.topic.where}: partition {self._names[number]!r} cannot be read from "
                 f"{position:,} on: {error}. For lz4, snappy and zstd install aiokafka[all]; else "
                 "read from another replica, or start after it"
             ) from error
+        except _TooManyHeaders as error:
+            raise LogError(
+                f"{self.topic.where}: partition {self._names[number]!r} has an element with "
+                f"{error} headers after {position:,}, and a Record has at most {MOST_HEADERS}: "
+                "open the log without records=True, or read the topic with KafkaGroup"
+            ) from None
 
     # --- times
 
@@ -492,8 +506,15 @@ class KafkaBroker(Broker):
 
     async def _fetch_times(self, number: int, position: int) -> Decoded[int]:
         answer = await self.topic.fetch(number, position, FETCH_BYTES, wait=WAIT)
-        return decode(answer.data, position, answer.aborted, _times)
+        return self._decoded(number, position, answer, _times)
 
+
+class _TooManyHeaders(Exception):
+    """An element has more headers than a `Record`."""
+
+
+MOST_HEADERS: Final = 64
+"""Headers of a `Record`."""
 
 MOST_TRANSACTIONS: Final = 65_536
 """Ids whose parts are known, as many as a log remembers."""
@@ -531,8 +552,19 @@ def _values(batch: Any) -> list[bytes]:
 
 def _records(batch: Any) -> list[bytes]:
     return [
-        Record(record.value or b"", record.key, tuple(record.headers)).pack() for record in batch
+        Record(record.value or b"", record.key, _headers_of(record.headers)).pack()
+        for record in batch
     ]
+
+
+def _headers_of(given: Sequence[tuple[str, bytes | None]]) -> tuple[tuple[str, bytes | None], ...]:
+    """Return the headers of an element, without the mark of a transaction of its topic. Appended to
+    another topic, it would say there that the transaction was published.
+    """
+    found = tuple(each for each in given if each[0] != MARK)
+    if len(found) > MOST_HEADERS:
+        raise _TooManyHeaders(len(found))
+    return found
 
 
 def _times(batch: Any) -> list[int]:
@@ -545,4 +577,4 @@ def _marks(batch: Any) -> list[bytes | None]:
 
 def _row_of(element: bytes) -> Row:
     record = Record.unpack(element)
-    return record.key, record.value, list(record.headers)
+    return record.key, record.value, list(_headers_of(record.headers))

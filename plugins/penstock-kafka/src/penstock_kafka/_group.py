@@ -133,6 +133,7 @@ class KafkaMember(Member[KafkaRecord]):
             return self._make(lambda places: thread.tell(gone, places))
 
         self._consumer = await thread.call(make)
+        thread.at_end = self._consumer.close_connections
         await thread.call(self._consumer.open)
         self._check_at = trio.current_time() + CHECK_EVERY
 

@@ -8,6 +8,8 @@ Rules of this file:
   comes back to this member goes on where it was, if nobody has committed meanwhile: its elements
   are not handed over twice.
 * The client of Kafka never chooses a position by itself. A group that has none begins at `start`.
+  The end of a partition moves: where a group begins there is committed at once. Without that the
+  next member would begin at a later end, and what this one had not handled would be lost.
   If the broker has dropped elements before the group came to them, it goes on at the oldest one,
   and `missing` counts. A position after the end, and a topic that was made anew, are errors.
 * A member that nobody asks for elements stays in the group: its heartbeats say that it lives.
@@ -26,7 +28,7 @@ from penstock.brokers import Place
 from penstock.logs import Ends
 from penstock_kafka._access import KafkaAccess
 from penstock_kafka._errors import explained
-from penstock_kafka._topic import LONGEST_LOOK, Topic
+from penstock_kafka._topic import LONGEST_LOOK, METADATA_AGE, Topic
 
 Start: TypeAlias = Literal["earliest", "latest"]
 
@@ -35,6 +37,9 @@ SESSION: Final = 10_000
 
 WAIT: Final = 250
 """Milliseconds that one call waits for elements."""
+
+LONGEST_STOP: Final = 1.5
+"""Seconds for the goodbye to the brokers. They may be silent."""
 
 _FOR_EVER: Final = 2**31 - 1
 _FAILED: Final = (kafka.KafkaError, kafka.ConsumerStoppedError, OSError)
@@ -74,9 +79,11 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
             "max_partition_fetch_bytes": 1 << 20,
             "fetch_max_bytes": 16 << 20,
             "fetch_max_wait_ms": WAIT,
+            "metadata_max_age_ms": METADATA_AGE,
             **access.options(),
         }
         self._consumer: AIOKafkaConsumer | None = None
+        self._client: Any = None
         self._had: frozenset[Place] = frozenset()
         # The position of the next element to hand over, and the last committed one.
         self._handed_over: dict[Place, int] = {}
@@ -93,6 +100,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
         for topic in self._topics:
             await topic.open()
         self._consumer = consumer = AIOKafkaConsumer(**self._options)
+        self._client = consumer._client  # noqa: SLF001  # a stop that was cut off leaves it open
         consumer.subscribe(self._names, listener=self)
         try:
             async with asyncio.timeout(self._timeout):
@@ -108,11 +116,18 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
                 with suppress(*_NOT_NOW):
                     await self._commit(consumer, min(self._timeout, LONGEST_LOOK))
                 # Without brokers it ends with the cancel of a task of its own.
-                with suppress(asyncio.CancelledError):
-                    await consumer.stop()
+                with suppress(asyncio.CancelledError, TimeoutError):
+                    async with asyncio.timeout(LONGEST_STOP):
+                        await consumer.stop()
         finally:
             for topic in self._topics:
                 await topic.aclose()
+
+    async def close_connections(self) -> None:
+        """Close those that a goodbye which was not answered has left open."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
     async def get(self, most: int) -> list[Any]:
         """Return up to `most` records, or none after a quarter of a second."""
@@ -182,7 +197,12 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
             ends = await self._ends(partition)
             at = ends.earliest if self._start == "earliest" else ends.latest
             # The other caller of this method may have done it meanwhile.
-            self._handed_over.setdefault(place, at)
+            at = self._handed_over.setdefault(place, at)
+            if self._start == "latest":
+                # If that fails, the next commit has it.
+                self.taken.setdefault(place, at)
+                with suppress(*_NOT_NOW):
+                    await self._commit(consumer, self._timeout)
         with suppress(kafka.IllegalStateError):  # it went to another member
             consumer.seek(partition, self._handed_over[place])
 
@@ -233,7 +253,6 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
         """Go on where this member was, in the partitions that it had before."""
-        self.divisions += 1
         now = frozenset(map(_place_of, assigned))
         lost = self._had - now
         for place in lost:
@@ -244,6 +263,7 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
         for place in now:
             await self._go_on(place)
         self._had = now
+        self.divisions += 1
 
     async def _go_on(self, place: Place) -> None:
         consumer = self._consumer

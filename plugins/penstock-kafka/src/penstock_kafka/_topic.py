@@ -60,6 +60,9 @@ SETTINGS: Final = ("max.message.bytes", "retention.bytes", "retention.ms", "clea
 COMMITTED: Final = 1
 """Isolation: elements of transactions that are open or aborted are not sent."""
 
+WRITTEN: Final = 0
+"""Isolation: elements of all transactions count."""
+
 READING: Final = "read"
 """The connections whose answers are large."""
 
@@ -182,6 +185,10 @@ class Topic:
         # The earliest may have moved between the two requests.
         return {each: Ends(min(earliest[each], latest[each]), latest[each]) for each in wanted}
 
+    async def written(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Return the latest end of partitions, with what belongs to open transactions."""
+        return await self._retried(self._offsets, dict.fromkeys(partitions, LATEST), WRITTEN)
+
     async def offsets(self, times: dict[int, int]) -> dict[int, int]:
         """Return, for each partition, the offset of the first element of a time in milliseconds, or
         of an end; -1 if no element is as late.
@@ -229,13 +236,13 @@ class Topic:
             raise kafka.LeaderNotAvailableError(f"partition {partition}")
         return int(node)
 
-    async def _offsets(self, times: dict[int, int]) -> dict[int, int]:
+    async def _offsets(self, times: dict[int, int], isolation: int = COMMITTED) -> dict[int, int]:
         by_leader: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for partition, time in times.items():
             by_leader[self.leader(partition)].append((partition, time))
         found: dict[int, int] = {}
         for node, wanted in by_leader.items():
-            request = OffsetRequest(-1, COMMITTED, [(self.name, wanted)])
+            request = OffsetRequest(-1, isolation, [(self.name, wanted)])
             response = await self._send(node, request, READING)
             for partition, code, _, offset in response.topics[0][1]:
                 _raise_for(code)

@@ -6,6 +6,8 @@ Rules of this file:
   when elements come. While this program appends it asks for the ends alone, because a fetch would
   bring the elements that it has just sent.
 * A broker that does not answer for `timeout` seconds is told as lost, and asked again.
+* The ends are those of readers: before the first transaction of another program that is open. This
+  program may have appended after it, and knows a later end until that transaction is over.
 * A topic that ends earlier than before has lost elements that it had acknowledged, or is another
   one of the same name. The id of a topic tells the latter, and is looked at every second. Both are
   told as lost until the log is opened again.
@@ -123,7 +125,7 @@ class Watch:
     async def _look(self, node: int, mine: list[int]) -> None:
         if asyncio.get_running_loop().time() - self._appended < LOOKS:
             await asyncio.sleep(LOOKS)
-            self._take(await self._topic.ends(mine))
+            await self._take(await self._topic.ends(mine))
             return
         positions = {each: self._ends[each].latest for each in mine}
         try:
@@ -131,25 +133,29 @@ class Watch:
                 node, positions, TAIL_BYTES, wait=WAIT, group="watch"
             )
         except kafka.OffsetOutOfRangeError:
-            self._take(await self._topic.ends(mine))
+            await self._take(await self._topic.ends(mine))
             return
         for partition, answer in found.items():
             if answer.data:
                 # Before the ends: a reader that they wake finds the elements.
                 self._tell.fetched(partition, positions[partition], answer)
-        self._take({partition: answer.ends for partition, answer in found.items()})
+        await self._take({partition: answer.ends for partition, answer in found.items()})
         if any(answer.data for answer in found.values()):
             await asyncio.sleep(BETWEEN_FETCHES)
 
-    def _take(self, found: Mapping[int, Ends]) -> None:
+    async def _take(self, found: Mapping[int, Ends]) -> None:
         moved = {}
         for partition, ends in found.items():
             known = self._ends[partition]
             if ends.latest < known.latest and not self._appended_meanwhile():
-                raise self._topic.note_damage(
-                    f"partition {partition} ends at {ends.latest:,}, and has ended at "
-                    f"{known.latest:,}: the topic was made anew, or its brokers have lost elements"
-                )
+                written = (await self._topic.written([partition]))[partition]
+                if written < known.latest:
+                    raise self._topic.note_damage(
+                        f"partition {partition} ends at {written:,}, and has ended at "
+                        f"{known.latest:,}: the topic was made anew, or its brokers have lost "
+                        "elements"
+                    )
+            known = self._ends[partition]
             after = Ends(max(ends.earliest, known.earliest), max(ends.latest, known.latest))
             if after != known:
                 self._ends[partition] = moved[partition] = after
