@@ -27,6 +27,10 @@ async def test_a_log_is_read_by_its_url(redis: RedisServer) -> None:
             b"4",
         ]
         assert len(await penstock.collect(penstock.remote(f"{url}?stop=latest"))) == 10
+        # As options, which `penstock cat --start --stop` gives.
+        for text in (url, f"{url}?partition=0"):
+            part = penstock.remote(text, start=8, stop="latest")
+            assert await penstock.collect(part) == [b"8", b"9"]
         async with penstock.subscribe(f"{url}?start=9") as stream:
             assert await anext(stream) == b"9"
             await log.append([b"10"])

@@ -74,7 +74,10 @@ def source_of_scheme(
     """
     places = PositionedName("", options.get("start"), options.get("stop"))
     unused = {name: options.get(name) for name in UNUSED}
-    _check_plain(url, publisher=publisher, places=str(places), **unused)
+    _check_plain(url, publisher=publisher, **unused)
+    # A log on a broker has its places in its URL.
+    words = str(places)
+    url += words if "?" not in url else words.replace("?", "&", 1)
     limits = options.get("limits") or Limits()
     given = SourceOptions(
         limits=limits,
