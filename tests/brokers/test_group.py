@@ -232,3 +232,11 @@ async def test_nothing_is_fetched_while_many_elements_wait_for_their_acknowledge
             while count < 1_000:
                 await anext(stream)
                 count += 1
+
+
+async def test_only_a_record_is_acknowledged() -> None:
+    """Its value, or another object, says nothing of what is done."""
+    group = MemoryGroup(MemoryBroker(["0"]), acknowledge="by hand")
+    for thing in (None, 5, b"value", ["0"]):
+        with pytest.raises(UsageError, match="give a record that this group has delivered"):
+            group.acknowledge(thing)  # type: ignore[arg-type]  # on purpose

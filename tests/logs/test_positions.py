@@ -33,6 +33,7 @@ from penstock.logs._positions import (
             lambda: check_partitions("east"),
             r"partitions='east' is one text; give a list of names, as in partitions=\['east'\]",
         ),
+        (lambda: check_partitions(5), "partitions=5 is no list; give a list of names"),  # type: ignore[arg-type]  # on purpose
         (lambda: check_partitions(["a", "a"]), "has a name twice"),
         (lambda: check_partitions([]), "has 1 to 1,024 partitions, not 0"),
         (lambda: check_partitions(map(str, range(MOST_PARTITIONS + 1))), "not 1,025"),

@@ -31,7 +31,7 @@ from penstock.api import (
     UsageError,
     shown,
 )
-from penstock.brokers._member import Member, Place, R
+from penstock.brokers._member import GroupRecord, Member, Place, R
 from penstock.core import CLEANUP_SECONDS, SubscriberGuard, log_violation
 
 Acknowledgement: TypeAlias = Literal["taken", "by hand"]
@@ -203,13 +203,17 @@ class BrokerGroup(Generic[R]):
         """Note that `record` is done, and all elements of its partition before it that this member
         got; with `alone` the record without those before it.
 
-        Raises UsageError without ``acknowledge="by hand"``. An element whose partition went to
-        another member is not acknowledged: it comes again there.
+        Raises UsageError without ``acknowledge="by hand"``, and for what is no record. An element
+        whose partition went to another member is not acknowledged: it comes again there.
         """
         if not self._by_hand:
             raise UsageError(
                 f"acknowledge() counts with {type(self).__name__}(acknowledge='by hand'); without "
                 "it an element is done when the subscriber has taken it"
+            )
+        if not isinstance(record, GroupRecord):  # users give anything
+            raise UsageError(
+                f"acknowledge({shown(record)}); give a record that this group has delivered"
             )
         held = self._held.get(record.place)
         if held is None or record.position not in held:

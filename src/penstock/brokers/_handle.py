@@ -12,24 +12,34 @@ Rules of this file:
 * At most `workers` elements are handled at once, and `WAITING` times as many wait.
 """
 
+import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final, Generic, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeAlias
 from zlib import crc32
 
 import trio
 
-from penstock.api import LogError, Subscription, UsageError, shown
+from penstock.api import LimitExceeded, LogError, Subscription, UsageError, shown, text_of
 from penstock.brokers._group import BrokerGroup
 from penstock.brokers._member import R
+from penstock.core import check_function, check_seconds
 from penstock.logs import Log
 from penstock.spi import Record
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 WAITING: Final = 16
 """Elements of each worker that wait for it."""
 
 LONGEST_PAUSE: Final = 30.0
 """Seconds before a function is called again for an element, at most."""
+
+LONGEST_REASON: Final = 1_000
+"""Bytes of the text of an error in a dead letter."""
+
+SHORT_REASON: Final = 100
+"""The same, if the letter did not fit into the log."""
 
 
 async def handle(
@@ -56,11 +66,15 @@ async def handle(
     ``penstock-error`` and ``penstock-attempts``, and is done. Without `dead_letters` the exception
     is raised, and the element comes again: to this program when it starts again, or to another one.
 
+    If the log of dead letters raises LimitExceeded for an element, it is appended without its own
+    headers and with the first 100 bytes of the error. If that does not fit either, `handle` raises
+    LimitExceeded, and the element comes again.
+
     An element that members got more than `deliveries` times without being done goes to
     `dead_letters` too, without a call: it may have ended them. Kafka does not count deliveries.
 
     It runs until it is cancelled, or the group fails. Raises UsageError for arguments that are not
-    possible.
+    possible, and for a function that returns no awaitable when it is called.
     """
     if not group.is_by_hand:
         raise UsageError(
@@ -71,6 +85,8 @@ async def handle(
     for name, value in counts:
         if type(value) is not int or value < 1:
             raise UsageError(f"handle({name}={shown(value)}); give an integer from 1")
+    pause = check_seconds(pause, "handle(): pause", zero=True)
+    _check_takes_one(check_function(function, "handle(): function", "one record, an async one"))
     if dead_letters is not None and not isinstance(dead_letters, Log):
         raise UsageError(f"handle(dead_letters={shown(dead_letters)}); give a Log, or None")
     limits = _Limits(attempts, pause, deliveries)
@@ -87,6 +103,20 @@ async def handle(
         handling.cancel()
     if handling.error is not None:
         raise handling.error
+
+
+def _check_takes_one(function: Callable[..., object]) -> None:
+    """Raise UsageError if `function` cannot be called with one argument."""
+    # Otherwise each element would become a dead letter, with the TypeError of the call.
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError as error:
+        raise UsageError(
+            f"handle(): function is {shown(function)}, and cannot be called with one record: "
+            f"{error}. Give an async function of one record"
+        ) from None
+    except ValueError:  # a function of C may not tell its parameters
+        pass
 
 
 class _Limits(NamedTuple):
@@ -163,7 +193,7 @@ class _Handling(Generic[R]):
                 await queue.has_more.wait()
             record = queue.records[0]
             error = await self._try(record)
-            if error is not None and not await self._bury(record, error):
+            if error is not None and (error is self.error or not await self._bury(record, error)):
                 return
             queue.records.popleft()
             self._group.acknowledge(record, alone=True)
@@ -184,11 +214,21 @@ class _Handling(Generic[R]):
                 await trio.sleep(min(pause, LONGEST_PAUSE))
                 pause *= 2
             try:
-                await self._function(record)
+                # A plain function may return an awaitable: only the call tells.
+                result: object = self._function(record)
+                if inspect.isawaitable(result):
+                    await result
+                    return None
             except Exception as failed:  # boundary: the user's function
                 error = failed
             else:
-                return None
+                # No dead letter: the same would happen to each element.
+                mistake = UsageError(
+                    f"handle(): {shown(self._function)} returned {shown(result)}, and no "
+                    "awaitable; give an async function. The element comes again"
+                )
+                self._fail(mistake)
+                return mistake
         return error
 
     async def _bury(self, record: R, error: Exception) -> bool:
@@ -196,21 +236,48 @@ class _Handling(Generic[R]):
         if self._dead_letters is None:
             self._fail(error)
             return False
-        headers: tuple[tuple[str, bytes | None], ...] = (
-            ("penstock-topic", record.name.encode()),
-            ("penstock-partition", record.partition.encode()),
-            ("penstock-position", b"%d" % record.position),
-            ("penstock-error", f"{type(error).__name__}: {error}".encode(errors="replace")[:1_000]),
-            ("penstock-attempts", b"%d" % self._limits.attempts),
-        )
-        # A record has at most 64 headers.
-        letter = Record(record.value, record.key, record.headers[: 64 - len(headers)] + headers)
         try:
-            await self._dead_letters.append([letter.pack()], key=record.key)
+            await self._append_letter(record, error)
         except Exception as failed:  # boundary: a log of the program; the element is not done
             self._fail(failed)
             return False
         return True
+
+    async def _append_letter(self, record: R, error: Exception) -> None:
+        """Append a dead letter. Raises LimitExceeded if the log takes none of this size."""
+        assert self._dead_letters is not None  # noqa: S101 (for the type checker)
+        letter = self._letter(record, error, record.headers, LONGEST_REASON)
+        try:
+            await self._dead_letters.append([letter.pack()], key=record.key)
+        except LimitExceeded:
+            # A letter is longer than its element. One that fits into the topic alone must not hold
+            # up those after it.
+            letter = self._letter(record, error, (), SHORT_REASON)
+            try:
+                await self._dead_letters.append([letter.pack()], key=record.key)
+            except LimitExceeded as refusal:
+                raise LimitExceeded(
+                    f"the element at position {record.position:,} of partition "
+                    f"{record.partition!r} of {record.name!r} does not fit into the log of dead "
+                    "letters, and comes again until it does. Let who runs that log give it a "
+                    "larger limit than the element's own topic has, by 1 KiB or more: for Kafka "
+                    f"that is max.message.bytes. Then open the log again. The log says: {refusal}",
+                    limit=refusal.limit,
+                    value=refusal.value,
+                ) from error
+
+    def _letter(self, record: R, error: Exception, own: Headers, most: int) -> Record:
+        """Return a dead letter with its `own` headers and `most` bytes of the error."""
+        reason = f"{type(error).__name__}: {text_of(error)}".encode(errors="replace")[:most]
+        headers: Headers = (
+            ("penstock-topic", record.name.encode()),
+            ("penstock-partition", record.partition.encode()),
+            ("penstock-position", b"%d" % record.position),
+            ("penstock-error", reason),
+            ("penstock-attempts", b"%d" % self._limits.attempts),
+        )
+        # A record has at most 64 headers.
+        return Record(record.value, record.key, own[: 64 - len(headers)] + headers)
 
     def _fail(self, error: BaseException) -> None:
         self.error = error

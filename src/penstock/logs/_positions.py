@@ -83,6 +83,11 @@ def check_partitions(names: Iterable[str]) -> tuple[str, ...]:
             f"partitions={shown(names)} is one text; give a list of names, as in "
             f"partitions=[{shown(names)}]"
         )
+    if not isinstance(names, Iterable):  # users give anything
+        raise UsageError(
+            f"partitions={shown(names)} is no list; give a list of names, as in "
+            "partitions=['east', 'west']"
+        )
     checked = tuple(check_name(name, "the name of a partition") for name in names)
     if len(set(checked)) < len(checked):
         raise UsageError(
