@@ -13,7 +13,13 @@ import trio
 
 from penstock.api import UsageError, shown
 from penstock.brokers import Acknowledgement, BrokerGroup, GroupRecord, Member, Place
-from penstock_kafka._access import KafkaAccess, check_brokers, check_topic
+from penstock_kafka._access import (
+    KafkaAccess,
+    check_access,
+    check_brokers,
+    check_timeout,
+    check_topics,
+)
 from penstock_kafka._asyncio_thread import AsyncioThread
 from penstock_kafka._member import Consumer, Start
 
@@ -79,8 +85,9 @@ class KafkaGroup(BrokerGroup[KafkaRecord]):
         if start not in ("earliest", "latest"):
             raise UsageError(f"KafkaGroup(start={shown(start)}); give 'earliest' or 'latest'")
         addresses = check_brokers(brokers)
-        given = [topics] if isinstance(topics, str) else topics
-        names = [check_topic(name) for name in given]
+        names = check_topics(topics)
+        access = check_access(access, "KafkaGroup")
+        timeout = check_timeout(timeout, "KafkaGroup")
 
         def make(gone: Callable[[Collection[Place]], None]) -> Consumer:
             return Consumer(

@@ -1,7 +1,6 @@
 """A log whose elements are in a topic of Kafka."""
 
 from collections.abc import Iterable, Sequence
-from math import inf
 from typing import Any, Final, Literal, TypeAlias
 
 from aiokafka.codec import has_gzip, has_lz4, has_snappy, has_zstd
@@ -9,7 +8,13 @@ from aiokafka.partitioner import murmur2
 
 from penstock.api import UsageError, partition_of, shown
 from penstock.logs import Ability, BrokerLog, Retention, Transaction
-from penstock_kafka._access import KafkaAccess, check_brokers, check_topic
+from penstock_kafka._access import (
+    KafkaAccess,
+    check_access,
+    check_brokers,
+    check_timeout,
+    check_topic,
+)
 from penstock_kafka._broker import KEY, Compression, Fetches, KafkaBroker
 
 Keys: TypeAlias = Literal["crc32", "murmur2"]
@@ -69,18 +74,18 @@ class KafkaLog(BrokerLog):
                 f"KafkaLog(transactions={shown(transactions)}); give how many of the last elements "
                 "of each partition are looked through, or 0"
             )
-        if compression is not None and not _CODECS.get(compression, lambda: False)():
+        if type(records) is not bool:
+            raise UsageError(f"KafkaLog(records={shown(records)}); give True or False")
+        if compression is not None and not _has_codec(compression):
             raise UsageError(
                 f"KafkaLog(compression={shown(compression)}); give 'gzip', 'snappy', 'lz4' or "
                 "'zstd', or None. All but gzip need: pip install 'aiokafka[all]'"
             )
-        if type(timeout) not in (int, float) or not 0 < timeout < inf:
-            raise UsageError(f"KafkaLog(timeout={shown(timeout)}); give seconds, above 0")
         self._kafka = KafkaBroker(
             addresses,
             name,
-            access=access,
-            timeout=timeout,
+            access=check_access(access, "KafkaLog"),
+            timeout=check_timeout(timeout, "KafkaLog"),
             compression=compression,
             records=records,
             transactions=transactions,
@@ -143,3 +148,7 @@ class KafkaLog(BrokerLog):
 
     def __repr__(self) -> str:
         return f"<KafkaLog {self._topic!r}: {len(self.partitions)} partitions>"
+
+
+def _has_codec(name: object) -> bool:
+    return isinstance(name, str) and name in _CODECS and bool(_CODECS[name]())
