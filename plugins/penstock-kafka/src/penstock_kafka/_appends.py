@@ -187,7 +187,8 @@ class Appends:
             except (kafka.KafkaError, OSError) as error:
                 if not is_temporary(error):
                     self._topic.forget_producer()
-                    raise explained(error, self._topic.where) from error
+                    most = self._topic.batch_bytes
+                    raise explained(error, self._topic.where, most=most) from error
                 self.trouble = str(explained(error, self._topic.where))
             await self._topic.pause()
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from aiokafka import errors as kafka
 
-from penstock.api import LogError, PenstockError, UsageError
+from penstock.api import LimitExceeded, LogError, PenstockError, UsageError, text_of
 
 
 class HungUpError(Exception):
@@ -20,6 +20,20 @@ _UNREACHABLE: Final = (
     kafka.StaleMetadata,
     OSError,  # and TimeoutError, which is one
     EOFError,
+)
+
+_UNANSWERED: Final = (
+    "Unable to get cluster metadata",
+    "KafkaConnectionError",
+    "NodeNotReadyError",
+    "RequestTimedOutError",
+)
+"""Texts of a `KafkaError` that says no more of its kind: no broker has answered."""
+
+_TOO_LARGE: Final = (
+    kafka.MessageSizeTooLargeError,
+    kafka.RecordListTooLargeError,
+    kafka.RecordTooLargeError,
 )
 
 _TEXTS: Final = (
@@ -98,8 +112,8 @@ _TEXTS: Final = (
         (ConnectionRefusedError,),
         LogError,
         (
-            "no program listens there{why}. Start the broker, or check its address. A log that is "
-            "open goes on when the broker is back"
+            "no program listens there{why}. Start the broker, or check its address. What is open "
+            "goes on when the broker is back"
         ),
     ),
     (
@@ -116,27 +130,89 @@ _TEXTS: Final = (
         LogError,
         (
             "no broker has answered{within}{why}. Start it, or check its address, its "
-            "advertised.listeners, and whether its port speaks TLS. A log that is open goes on "
-            "when it is back"
+            "advertised.listeners, and whether its port speaks TLS. What is open goes on when the "
+            "broker is back"
         ),
     ),
-    ((Exception,), LogError, "the broker refused this{why}"),
+    (
+        _TOO_LARGE,
+        LogError,  # LimitExceeded, if the limit is known
+        (
+            "the topic takes no batch of this size{why}. It takes smaller ones than when the log "
+            "was opened, or compression has made these elements larger. They were not appended. "
+            "Append fewer at once, or open the log again. If one element does not fit, let who "
+            "runs the broker raise max.message.bytes"
+        ),
+    ),
+    (
+        (kafka.UnsupportedCodecError,),
+        LogError,
+        (
+            "the elements have a compression that is not installed here{why}. Install it, as with "
+            "pip install 'aiokafka[all]', and start this program again"
+        ),
+    ),
+    (
+        (kafka.UnknownError,),
+        LogError,
+        (
+            "the broker refused this, and its reason is none that aiokafka knows{why}. Look at "
+            "cleanup.policy of the topic: with compact it takes no element without a key. Else let "
+            "who runs the broker look at its log"
+        ),
+    ),
+    (
+        (Exception,),
+        LogError,
+        "the broker refused this{why}. Let who runs the broker look at its log",
+    ),
 )
 """What is said for the errors of aiokafka. The first row that fits counts."""
 
 
 def is_temporary(error: BaseException) -> bool:
     """Return whether a request that failed so may succeed when it is sent again."""
-    return isinstance(error, _UNREACHABLE) or getattr(error, "retriable", False)
+    return (
+        isinstance(error, _UNREACHABLE)
+        or _is_unanswered(error)
+        or getattr(error, "retriable", False)
+    )
 
 
-def explained(error: Exception, where: str, seconds: float | None = None) -> PenstockError:
+def explained(
+    error: Exception, where: str, seconds: float | None = None, *, most: int | None = None
+) -> PenstockError:
     """Return the error of penstock for one that a client of Kafka raised. `where` names the topic
-    and its brokers, `seconds` is how long it was tried.
+    and its brokers, `seconds` is how long it was tried, `most` is max.message.bytes of the topic
+    for an append.
     """
     if isinstance(error, PenstockError):
         return error
-    why = f" ({type(error).__name__}: {error})".replace(": )", ")")
+    # The client joins errors of its tasks into one that says nothing of their kind.
+    while type(error) is kafka.KafkaError and isinstance(error.__cause__, kafka.KafkaError):
+        error = error.__cause__
+    row = kafka.KafkaConnectionError() if _is_unanswered(error) else error
     within = "" if seconds is None else f" within {seconds:g} s"
-    kind, text = next((kind, text) for kinds, kind, text in _TEXTS if isinstance(error, kinds))
-    return kind(f"{where}: {text.format(why=why, within=within)}")
+    kind, text = next((kind, text) for kinds, kind, text in _TEXTS if isinstance(row, kinds))
+    message = f"{where}: {text.format(why=_why(error), within=within)}"
+    if most is not None and isinstance(error, _TOO_LARGE):
+        return LimitExceeded(message, limit="max.message.bytes", value=most)
+    return kind(message)
+
+
+def _is_unanswered(error: BaseException) -> bool:
+    return type(error) is kafka.KafkaError and any(each in str(error) for each in _UNANSWERED)
+
+
+def _why(error: Exception) -> str:
+    """Return the name and the text of an error in brackets."""
+    name = type(error).__name__
+    # The texts of aiokafka begin with the name.
+    is_client = isinstance(error, kafka.KafkaError)
+    text = RuntimeError.__str__(error) if is_client else text_of(error)
+    # An error that was made of another one of its kind begins with it once more.
+    while text.startswith(f"{name}: "):
+        text = text.removeprefix(f"{name}: ")
+    text = text.removesuffix(".")
+    number = f" {error.errno}" if isinstance(error, kafka.BrokerResponseError) else ""
+    return f" ({name}{number}: {text})" if text else f" ({name}{number})"

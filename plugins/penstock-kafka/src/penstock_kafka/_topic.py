@@ -394,5 +394,8 @@ class Topic:
 
 def _raise_for(code: int) -> None:
     error = kafka.for_code(code)
+    if error is kafka.UnknownError and code != error.errno:
+        # A broker knows more errors than aiokafka has classes.
+        raise error(f"number {code} among the errors of Kafka")
     if error is not kafka.NoError:
         raise error()
