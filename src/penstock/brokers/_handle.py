@@ -260,7 +260,7 @@ class _Handling(Generic[R]):
                     f"the element at position {record.position:,} of partition "
                     f"{record.partition!r} of {record.name!r} does not fit into the log of dead "
                     "letters, and comes again until it does. Let who runs that log give it a "
-                    "larger limit than the element's own topic has, by 1 KiB or more: for Kafka "
+                    "larger limit than the element's own topic has, by 2 KiB or more: for Kafka "
                     f"that is max.message.bytes. Then open the log again. The log says: {refusal}",
                     limit=refusal.limit,
                     value=refusal.value,

@@ -5,7 +5,7 @@ from typing import Final
 
 from aiokafka import errors as kafka
 
-from penstock.api import LimitExceeded, LogError, PenstockError, UsageError, text_of
+from penstock.api import LimitExceeded, LogError, PenstockError, UsageError
 
 
 class HungUpError(Exception):
@@ -209,7 +209,7 @@ def _why(error: Exception) -> str:
     name = type(error).__name__
     # The texts of aiokafka begin with the name.
     is_client = isinstance(error, kafka.KafkaError)
-    text = RuntimeError.__str__(error) if is_client else text_of(error)
+    text = RuntimeError.__str__(error) if is_client else str(error)
     # An error that was made of another one of its kind begins with it once more.
     while text.startswith(f"{name}: "):
         text = text.removeprefix(f"{name}: ")
