@@ -1,6 +1,8 @@
 """The errors of Kafka as those of penstock."""
 
 import asyncio
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -129,5 +131,14 @@ def test_an_append_that_the_broker_finds_too_large_exceeds_a_limit() -> None:
     appends = Appends(topic, 0, 0, lambda *_: None, 0)
     with pytest.raises(LimitExceeded, match="Append fewer at once") as caught:
         asyncio.run(appends._append([Ticket([b"x"])]))
-    assert (caught.value.limit, caught.value.value) == ("max.message.bytes", 1_000)
+    first = caught.value
+    # Each of the appends that share a batch gets an error of its own.
+    for error in (
+        first,
+        type(first)(*first.args),
+        copy.copy(first),
+        pickle.loads(pickle.dumps(first)),
+    ):
+        assert (error.limit, error.value) == ("max.message.bytes", 1_000)
+        assert str(error).startswith("topic 'orders': the topic takes no batch")
     assert topic.is_forgotten

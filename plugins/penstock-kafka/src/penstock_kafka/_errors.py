@@ -1,7 +1,7 @@
 """The errors of Kafka as those of penstock: who must act, what happened, what to try."""
 
 import ssl
-from typing import Final
+from typing import Any, Final
 
 from aiokafka import errors as kafka
 
@@ -10,6 +10,21 @@ from penstock.api import LimitExceeded, LogError, PenstockError, UsageError
 
 class HungUpError(Exception):
     """The program at a port has closed a new connection."""
+
+
+class BatchTooLarge(LimitExceeded):
+    """The broker takes no batch of this size. `most` is max.message.bytes, as the log knows it."""
+
+    def __init__(self, message: str, most: int) -> None:
+        super().__init__(message, limit="max.message.bytes", value=most)
+        # Each append of a batch gets an error of its own, made of the arguments.
+        self.args = (message, most)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args, self.__dict__
 
 
 _UNREACHABLE: Final = (
@@ -136,7 +151,7 @@ _TEXTS: Final = (
     ),
     (
         _TOO_LARGE,
-        LogError,  # LimitExceeded, if the limit is known
+        LogError,  # BatchTooLarge, if the limit is known
         (
             "the topic takes no batch of this size{why}. It takes smaller ones than when the log "
             "was opened, or compression has made these elements larger. They were not appended. "
@@ -196,7 +211,7 @@ def explained(
     kind, text = next((kind, text) for kinds, kind, text in _TEXTS if isinstance(row, kinds))
     message = f"{where}: {text.format(why=_why(error), within=within)}"
     if most is not None and isinstance(error, _TOO_LARGE):
-        return LimitExceeded(message, limit="max.message.bytes", value=most)
+        return BatchTooLarge(message, most)
     return kind(message)
 
 
