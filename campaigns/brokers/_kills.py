@@ -122,7 +122,7 @@ async def of_the_bridge(
         bridge = await trio.to_thread.run_sync(_start_bridge, engine, server, port)
         try:
             again = Reconnect(first=0.05, most=0.5)
-            url = f"tcp://127.0.0.1:{port}/orders"
+            url = f"tcp://127.0.0.1:{port}/orders?partition=0"
             async with penstock.subscribe(url, start=0, reconnect=again) as stream:
                 kill_at, done = chance.randint(*BETWEEN), 0
                 async for batch in stream.batches():
@@ -165,7 +165,7 @@ async def of_the_subscriber(
     async with engine.writer(server.url) as log, trio.open_nursery() as nursery:
         nursery.start_soon(_write_until, log, given, count)
         bridge = await trio.to_thread.run_sync(_start_bridge, engine, server, port)
-        url = f"tcp://127.0.0.1:{port}/orders"
+        url = f"tcp://127.0.0.1:{port}/orders?partition=0"
         try:
             for _ in range(kills):
                 wait = chance.random() / 10
