@@ -193,18 +193,21 @@ class Consumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
     async def _begin(self, consumer: AIOKafkaConsumer, partition: TopicPartition) -> None:
         """Let a group that has no position in a partition begin at `start`."""
         place = _place_of(partition)
-        if place not in self._handed_over:
+        is_new = place not in self._handed_over
+        if is_new:
             ends = await self._ends(partition)
             at = ends.earliest if self._start == "earliest" else ends.latest
             # The other caller of this method may have done it meanwhile.
-            at = self._handed_over.setdefault(place, at)
-            if self._start == "latest":
-                # If that fails, the next commit has it.
-                self.taken.setdefault(place, at)
-                with suppress(*_NOT_NOW):
-                    await self._commit(consumer, self._timeout)
+            self._handed_over.setdefault(place, at)
+        position = self._handed_over[place]
         with suppress(kafka.IllegalStateError):  # it went to another member
-            consumer.seek(partition, self._handed_over[place])
+            consumer.seek(partition, position)
+        if is_new and self._start == "latest":
+            # If the commit fails, the next one has it. It comes last: while it waits, the partition
+            # may go to another member.
+            self.taken.setdefault(place, position)
+            with suppress(*_NOT_NOW):
+                await self._commit(consumer, self._timeout)
 
     async def _skip_missing(
         self, consumer: AIOKafkaConsumer, partition: TopicPartition, position: int
