@@ -68,10 +68,10 @@ def cut(stream: ClientStream[Any], endpoint: Endpoint, *, taken: int) -> None:
 
 def test_a_position_is_known_when_it_was_given_or_told() -> None:
     """A word has no number before the publisher has answered."""
-    assert opened("a")[0].position is None
+    assert opened("a")[0].position_if_known is None
     assert opened(PositionedName("a", 5))[0].position == 5
     stream, endpoint = opened(PositionedName("a", "latest"))
-    assert stream.position is None
+    assert stream.position_if_known is None
     stream.on_fact(Positions(40, 2, 40))
     endpoint.publisher.emit(1, 2, 3)
     assert stream.position == 40

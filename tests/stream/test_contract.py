@@ -750,10 +750,12 @@ async def test_the_position_counts_what_was_taken(kind: StreamKind) -> None:
     """
     publisher = ManualPublisher()
     async with kind.open(publisher) as stream:
-        assert stream.position is None
+        assert stream.position_if_known is None
         publisher.misbehave("on_fact", "something else")
-        assert stream.position is None
+        with pytest.raises(UsageError, match="position_if_known"):
+            assert stream.position
         tell_position(publisher, 500)
+        assert stream.position_if_known == 500
         publisher.emit(1, 2, 3)
         assert stream.position == 500
         assert await kind.next(stream) == 1

@@ -212,7 +212,9 @@ def read_subscriber(opened: OpenStream, below: object) -> None:
     if isinstance(subscriber, StreamBuffer):
         counts = subscriber.statistics()
         opened.fields.update(
-            requested=counts.requested, delivered=counts.received, position=subscriber.position
+            requested=counts.requested,
+            delivered=counts.received,
+            position=subscriber.position_if_known,
         )
         opened.task = getattr(subscriber, "opener", None)
         opened.is_awaited = subscriber.is_awaited

@@ -130,9 +130,14 @@ class Reading(AsyncIterator[T]):
         self._stream.request(n)
 
     @property
-    def position(self) -> Any:
+    def position(self) -> int:
         """The position of the next element of a log, as `penstock.Stream.position` tells it."""
         return self._stream.position
+
+    @property
+    def position_if_known(self) -> int | None:
+        """The same, or None if the publisher has no positions, or they are not known yet."""
+        return self._stream.position_if_known
 
     async def take_all(self) -> list[T]:
         """Return the elements that were read and not taken, or those of the next read."""

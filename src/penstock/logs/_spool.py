@@ -176,7 +176,8 @@ class Spool:
             # A publisher that has no elements now signals none;
             # it has told its positions by then, if it tells them at all.
             await stream.came.wait()
-            return stream.position is not None and stream.position > position
+            earliest = stream.position_if_known
+            return earliest is not None and earliest > position
 
     async def _write(self, source: Source[bytes], instead_of: Exception | None = None) -> None:
         # Without automatic demand, which is renewed when elements are taken, and not
@@ -185,7 +186,7 @@ class Spool:
         async with open_into(stream, source) as stream:
             stream.request(self._demand)
             async for batch in stream.batches():
-                after = stream.position
+                after = stream.position_if_known
                 if after is None and instead_of is not None:
                     # A protocol without positions: where the stream begins is not known, so the
                     # refusal of the first try is raised.

@@ -417,12 +417,27 @@ class StreamBuffer(Subscriber[T]):
     # --- facts
 
     @property
-    def position(self) -> int | None:
-        """The position of the element that the reader gets next; None if the publisher has no
-        positions, or they are not known yet.
+    def position(self) -> int:
+        """The position of the element that the reader gets next.
 
         Store it with the results of the elements before, and subscribe with it as ``start`` to go
-        on.
+        on. It is a `UsageError` if the publisher has no positions, or they are not known yet; then
+        `position_if_known` is None.
+        """
+        position = self.position_if_known
+        if position is None:
+            raise UsageError(
+                "the position of this stream is not known: its publisher has not told one. A log "
+                "has positions, and tells them before its first element, over RS.io also through "
+                "a connection. Read an element first, or ask for `stream.position_if_known`, which "
+                "is None meanwhile"
+            )
+        return position
+
+    @property
+    def position_if_known(self) -> int | None:
+        """The same as `position`, or None if the publisher has no positions, or they are not known
+        yet.
         """
         return (
             None

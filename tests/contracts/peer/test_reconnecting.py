@@ -231,7 +231,7 @@ async def test_a_stream_goes_on_at_its_position(shell: Shell) -> None:
         async with shell.read_on(
             url, "ticks", reconnect=AT_ONCE, stop="latest", demand=8
         ) as stream:
-            assert stream.position is None
+            assert stream.position_if_known is None
             seen = [(element, stream.position) async for element in stream]
     assert seen == [(b"%02d" % number, number + 1) for number in range(7, 17)]
     assert names == [b"ticks?stop=latest", b"ticks?start=11&stop=17", b"ticks?start=15&stop=17"]

@@ -160,10 +160,10 @@ async def test_a_stream_without_positions_has_none(autojump_clock: MockClock) ->
         peer.subscribe("orders", start="earliest") as stream,
     ):
         assert await anext(stream) == b"0"
-        assert stream.position is None
+        assert stream.position_if_known is None
     async with peer_of(service) as peer, peer.subscribe("plain") as stream:
         assert await anext(stream) == b"element"
-        assert stream.position is None
+        assert stream.position_if_known is None
 
 
 class Observer:
