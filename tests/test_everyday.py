@@ -2,6 +2,7 @@
 and imports trio at the first use of a name that needs it.
 """
 
+import importlib
 import pickle
 import subprocess
 import sys
@@ -43,23 +44,30 @@ def test_no_trio_is_imported(statement: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "home"),
+    ("package", "name", "home"),
     [
-        ("JsonSerializer", "penstock.elements"),
-        ("LogLocked", "penstock.api"),
-        ("MessageList", "penstock.testing"),
-        ("Tls", "penstock.spi"),
+        ("penstock", "JsonSerializer", "penstock.elements"),
+        ("penstock", "LogLocked", "penstock.api"),
+        ("penstock", "MessageList", "penstock.testing"),
+        ("penstock", "Tls", "penstock.spi"),
+        *((f"penstock.{each}", "DiskLog", "penstock") for each in ("streams", "api", "spi", "aio")),
+        *((f"penstock.{each}", "connect", "penstock") for each in ("logs", "testing", "draft")),
+        *((f"penstock.{each}", "Topic", "penstock") for each in ("blocking", "brokers")),
+        *((f"penstock.{each}", "Tls", "penstock.spi") for each in ("transports", "extensions")),
+        *((f"penstock.{each}", "Tls", "penstock.spi") for each in ("elements", "notebook")),
     ],
 )
-def test_an_import_of_a_name_of_another_package_says_which(name: str, home: str) -> None:
+def test_an_import_of_a_name_of_another_package_says_which(
+    package: str, name: str, home: str
+) -> None:
     """And how to write the import. `hasattr` answers no, and a name that nothing has is told as
     Python does.
     """
     with pytest.raises(ImportError, match=f"it is in {home}; write `from {home} import {name}`"):
-        exec(f"from penstock import {name}", {})
-    assert not hasattr(penstock, name)
-    with pytest.raises(ImportError, match=r"^cannot import name 'Nothing' from 'penstock' \("):
-        exec("from penstock import Nothing", {})
+        exec(f"from {package} import {name}", {})
+    assert not hasattr(importlib.import_module(package), name)
+    with pytest.raises(ImportError, match=rf"^cannot import name 'Nothing' from '{package}' \("):
+        exec(f"from {package} import Nothing", {})
 
 
 def test_an_everyday_import_brings_no_plugin_of_penstock() -> None:

@@ -29,11 +29,11 @@ from penstock import _quiet_interrupt  # noqa: F401  # imported for its effect
 # isort: split
 import importlib as _importlib
 import importlib.util as _util
-import opcode as _opcode
 import sys as _sys
 import types as _types
 import typing as _typing
 
+from penstock._elsewhere import missing as _missing
 from penstock.api import UNBOUNDED as UNBOUNDED
 from penstock.api import AlreadySubscribed as AlreadySubscribed
 from penstock.api import AuthRefused as AuthRefused
@@ -60,6 +60,17 @@ from penstock.api import UsageError as UsageError
 from penstock.api import partition_of as partition_of
 
 if _typing.TYPE_CHECKING:
+    # The layers that `penstock.aio` and the like import at their first use.
+    from penstock import aio as aio
+    from penstock import blocking as blocking
+    from penstock import brokers as brokers
+    from penstock import draft as draft
+    from penstock import elements as elements
+    from penstock import extensions as extensions
+    from penstock import notebook as notebook
+    from penstock import streams as streams
+    from penstock import testing as testing
+    from penstock import transports as transports
     from penstock._everyday import *  # noqa: F403  # each name of that file is one of this package
     from penstock.spi import Reconnect as Reconnect
     from penstock.spi import Record as Record
@@ -70,7 +81,7 @@ _OF_SPI = ("Reconnect", "Record")
 """Everyday names that need no trio, but msgspec and pluggy, for which the help does not wait."""
 
 
-def __getattr__(name: str) -> _typing.Any:
+def _import_at_first_use(name: str) -> _typing.Any:
     """Import a layer, or the everyday names, at the first use of one of them (PEP 562).
 
     ``__all__`` is made of these names, so that each of them is written once.
@@ -90,37 +101,11 @@ def __getattr__(name: str) -> _typing.Any:
         if name in everyday:
             globals().update(everyday)
             return everyday[name]
-        # `from penstock import name` would hide the text of an AttributeError. Other look-ups,
-        # as by `hasattr`, get one.
-        caller = _sys._getframe(1)  # noqa: SLF001  # the documented way to the frame of a caller
-        if _is_import(caller) and (home := _home_of(name)):
-            raise ImportError(
-                f"cannot import name {name!r} from 'penstock': it is in {home}; write `from {home} "
-                f"import {name}`"
-            )
-    raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    raise _missing(__name__, name, _sys._getframe(1))  # noqa: SLF001  # of the import
 
 
-_HOMES: _typing.Final = (
-    *("api", "logs", "streams", "spi", "elements", "testing", "extensions", "brokers"),
-    *("transports", "aio", "blocking", "notebook", "draft"),
-)
-"""The packages in which a public name is looked for, the likely ones first."""
-
-
-def _is_import(frame: _types.FrameType) -> bool:
-    """Return whether the running instruction of a frame takes a name out of a module."""
-    code = frame.f_code.co_code
-    return 0 <= frame.f_lasti < len(code) and code[frame.f_lasti] == _opcode.opmap["IMPORT_FROM"]
-
-
-def _home_of(name: str) -> str:
-    """Return the package that has a public name; empty if none has it."""
-    for each in _HOMES:
-        home = f"penstock.{each}"
-        if name in getattr(_importlib.import_module(home), "__all__", ()):
-            return home
-    return ""
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _import_at_first_use
 
 
 def __dir__() -> list[str]:

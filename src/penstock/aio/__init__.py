@@ -15,8 +15,10 @@ It may import `penstock.client`, `penstock.session`, `penstock.reader`, `penstoc
 """
 
 import importlib as _importlib
+import sys as _sys
 import typing as _typing
 
+from penstock._elsewhere import missing as _missing
 from penstock.aio._connect import connect
 from penstock.aio._peer import Peer
 from penstock.aio._stream import Stream
@@ -52,10 +54,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _typing.Any:
+def _import_at_first_use(name: str) -> _typing.Any:
     """Import what serves, and trio with it, at the first use of one of its names (PEP 562)."""
     if name not in __all__:
-        raise AttributeError(f"module 'penstock.aio' has no attribute {name!r}")
+        raise _missing(__name__, name, _sys._getframe(1))  # noqa: SLF001  # of the import
     guest = _importlib.import_module("penstock.guest")
     globals().update({each: getattr(guest, each) for each in guest.__all__ if each in __all__})
     return globals()[name]
+
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _import_at_first_use

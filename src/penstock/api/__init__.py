@@ -4,6 +4,9 @@ Rests on the standard library only, and changes rarely.
 This layer imports no other layer of penstock, and every other layer may import it.
 """
 
+import typing as _typing
+
+from penstock._elsewhere import teller as _teller
 from penstock.api._credentials import Credentials
 from penstock.api._demand import UNBOUNDED, add_demand, check_demand
 from penstock.api._errors import (
@@ -175,3 +178,6 @@ __all__ = [
     "seconds_of",
     "shown",
 ]
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _teller(__name__)

@@ -10,6 +10,9 @@
 Imports `penstock.logs`, `penstock.spi`, `penstock.core`, `penstock.api`, msgspec and trio.
 """
 
+import typing as _typing
+
+from penstock._elsewhere import teller as _teller
 from penstock.brokers._group import Acknowledgement, BrokerGroup, GroupStatistics
 from penstock.brokers._handle import handle
 from penstock.brokers._log_urls import LogAtUrl, LogUrls
@@ -39,3 +42,6 @@ __all__ = [
     "send",
     "share_of",
 ]
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _teller(__name__)

@@ -5,6 +5,9 @@ The draft named demand `request_more` and let it raise.
 May import `penstock.core` and `penstock.api`.
 """
 
+import typing as _typing
+
+from penstock._elsewhere import teller as _teller
 from penstock.draft._as_draft import as_draft
 from penstock.draft._as_modern import as_modern
 from penstock.draft._draft_processor import draft_processor
@@ -26,3 +29,6 @@ __all__ = [
     "as_modern",
     "draft_processor",
 ]
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _teller(__name__)

@@ -6,7 +6,9 @@ They work on each connection without a word of the program. Import a class only 
 """
 
 import os as _os
+import typing as _typing
 
+from penstock._elsewhere import teller as _teller
 from penstock.extensions._auth import Auth
 from penstock.extensions._content import Content
 from penstock.extensions._drain import Drain
@@ -27,3 +29,6 @@ if _os.environ.get("PENSTOCK_RECORD"):
     from penstock.extensions._recording import penstock_signals as penstock_signals
 
 __all__ = ["Auth", "Content", "Drain", "Keepalive", "Position", "penstock_extensions"]
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _teller(__name__)

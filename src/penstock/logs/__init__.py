@@ -8,6 +8,9 @@
 Imports `penstock.api`, `penstock.core`, `penstock.streams` and trio.
 """
 
+import typing as _typing
+
+from penstock._elsewhere import teller as _teller
 from penstock.logs._broker import Broker, BrokerNews, Ends
 from penstock.logs._broker_connection import BrokerConnection, Closable
 from penstock.logs._broker_log import Ability, BrokerLog
@@ -52,3 +55,6 @@ __all__ = [
     "Written",
     "not_retained",
 ]
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _teller(__name__)

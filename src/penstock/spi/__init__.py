@@ -9,7 +9,10 @@ of penstock. penstock's own plugins (`penstock.elements`, `penstock.transports`,
 """
 
 import importlib as _importlib
+import sys as _sys
 import typing as _typing
+
+from penstock._elsewhere import missing as _missing
 
 if _typing.TYPE_CHECKING:
     from penstock.spi._at_first_use import *  # noqa: F403  # each name is one of this package
@@ -134,7 +137,7 @@ _COMMANDS = ("OfferedCommand", "OfferedCommands", "find_commands")
 """All that the help of the command line needs of this package."""
 
 
-def __getattr__(name: str) -> _typing.Any:
+def _import_at_first_use(name: str) -> _typing.Any:
     """Import the names of a part at the first use of one of them (PEP 562): those of the command
     line, those that need trio, or the others. `penstock.blocking` needs the last.
     """
@@ -151,7 +154,11 @@ def __getattr__(name: str) -> _typing.Any:
         if name in names:
             globals().update(names)
             return names[name]
-    raise AttributeError(f"module 'penstock.spi' has no attribute {name!r}")
+    raise _missing(__name__, name, _sys._getframe(1))  # noqa: SLF001  # of the import
+
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _import_at_first_use
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,9 @@
 May import `penstock.api`, `penstock.core` and trio.
 """
 
+import typing as _typing
+
+from penstock._elsewhere import teller as _teller
 from penstock.core import Scope, Stream
 from penstock.streams import ops
 from penstock.streams._callback import CallbackSubscriber
@@ -67,3 +70,6 @@ __all__ = [
     "timer",
     "to_channel",
 ]
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _teller(__name__)

@@ -16,6 +16,9 @@
 * `FrameList` and `MessageList` keep what a wire decoder reports, as records.
 """
 
+import typing as _typing
+
+from penstock._elsewhere import teller as _teller
 from penstock.runtime import pipe_tree
 from penstock.testing._check_group import GroupBench, check_group
 from penstock.testing._check_log import check_log
@@ -74,3 +77,6 @@ __all__ = [
     "settle",
     "shown",
 ]
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _teller(__name__)

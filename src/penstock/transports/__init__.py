@@ -5,6 +5,9 @@ transport by its name in a URL: ``tcp://…``. This package needs trio, so the c
 do not import it.
 """
 
+import typing as _typing
+
+from penstock._elsewhere import teller as _teller
 from penstock.transports._exec import ExecTransport
 from penstock.transports._hooks import penstock_transports
 from penstock.transports._memory import FramedMemoryTransport, MemoryTransport
@@ -26,3 +29,6 @@ __all__ = [
     "memory_stream_pair",
     "penstock_transports",
 ]
+
+if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
+    __getattr__ = _teller(__name__)
