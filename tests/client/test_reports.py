@@ -4,9 +4,8 @@ import logging
 
 import pytest
 
-from penstock.api import NotAvailable, PublicError
+from penstock.api import NotAvailable, PublicError, TokenBucket
 from penstock.client import _reports, log_failure, report
-from penstock.session import TokenBucket
 
 
 @pytest.fixture(autouse=True)

@@ -49,6 +49,7 @@ from penstock.api._shown import shown
 from penstock.api._signal_tap import SignalKind, SignalTap
 from penstock.api._stream_statistics import StreamState, StreamStatistics
 from penstock.api._time import Time, seconds_of
+from penstock.api._token_bucket import TokenBucket
 
 # For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
 # isort: off
@@ -168,6 +169,7 @@ __all__ = [
     "Subscriber",
     "Subscription",
     "Time",
+    "TokenBucket",
     "UsageError",
     "WithMetadata",
     "add_demand",

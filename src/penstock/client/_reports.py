@@ -13,13 +13,13 @@ from typing import Final, TypeAlias
 from penstock.api import (
     NotAvailable,
     PublicError,
+    TokenBucket,
     UsageError,
     printable,
     shown,
     text_of,
     traceback_text,
 )
-from penstock.session import TokenBucket
 
 Report: TypeAlias = Callable[[Exception], None]
 """A hook that receives failures that no caller can be given.

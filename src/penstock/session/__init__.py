@@ -8,7 +8,7 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 # Names for dialects, plugins and the runtime.
 # The watchers, the outbox and the tables of moves stay private.
 from penstock.api import NO_SUCH as NO_SUCH  # without an entry here: it belongs to the errors
-from penstock.session._budgets import HANDLED, OBJECT_BYTES, STREAM_BYTES, TASK_BYTES, TokenBucket
+from penstock.session._budgets import HANDLED, OBJECT_BYTES, STREAM_BYTES, TASK_BYTES
 from penstock.session._cancelled_streams import CancelledStream
 from penstock.session._channel import Channel, ignore
 from penstock.session._deadlines import Deadlines, Watcher
@@ -144,7 +144,6 @@ __all__ = [
     "StreamLook",
     "StreamTables",
     "Takeover",
-    "TokenBucket",
     "TooMuchDataError",
     "Watcher",
     "WhenOver",

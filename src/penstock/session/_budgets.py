@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, Protocol
 
-from penstock.api import UNBOUNDED, Limits, ProtocolError, SharedBytes
+from penstock.api import UNBOUNDED, Limits, ProtocolError, SharedBytes, TokenBucket
 from penstock.session._reassembly import PartialElements
 
 # --- prices
@@ -38,38 +38,6 @@ HANDLED: Final = 2
 """The data of a request is held as it came, and by the handler: as the payload cut out of it, or
 as the value that a serializer made.
 """
-
-
-# --- rates
-
-
-class TokenBucket:
-    """Hold up to `burst` tokens and gain `rate` a second.
-    In any s seconds at most burst + s * rate tokens are spent.
-    """
-
-    __slots__ = ("_burst", "_filled_at", "_rate", "_tokens")
-
-    def __init__(self, burst: float, rate: float) -> None:
-        self._burst = burst
-        self._rate = rate
-        self._tokens = burst
-        self._filled_at = float("-inf")
-
-    def spend(self, tokens: float, now: float) -> bool:
-        """Take `tokens` and return True. If fewer are left, take none and return False."""
-        # All messages of one chunk have the same time, so most calls do no arithmetic here.
-        if now != self._filled_at:
-            # The bucket is filled at every change of the time, also if it is full: the gain of a
-            # full bucket is lost, not saved up. It once was saved up, and a quiet peer could send
-            # twice its burst.
-            held = self._tokens + (now - self._filled_at) * self._rate
-            self._tokens = held if held < self._burst else self._burst
-            self._filled_at = now
-        if self._tokens < tokens:
-            return False
-        self._tokens -= tokens
-        return True
 
 
 # --- requests in proportion to elements (request flood)

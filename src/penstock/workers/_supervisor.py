@@ -33,10 +33,9 @@ import attrs
 import msgspec
 import trio
 
-from penstock.api import UsageError
+from penstock.api import TokenBucket, UsageError
 from penstock.client import check_transport
 from penstock.runtime import AcceptFailures, Admission, Slot, StopSignals, describe_streams
-from penstock.session import TokenBucket
 from penstock.spi import (
     Listener,
     PeerIdentity,

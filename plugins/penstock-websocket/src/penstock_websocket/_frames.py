@@ -17,7 +17,7 @@ from typing import Final, cast
 import attrs
 from wsproto.frame_protocol import FrameDecoder, FrameProtocol, Header, Opcode, ParseFailed
 
-from penstock_websocket._bucket import Bucket
+from penstock.api import TokenBucket
 
 MAX_FRAMES: Final = 1024
 """Frames of one message. The CVEs of NATS and others are messages of millions of empty frames."""
@@ -104,8 +104,8 @@ class WebSocketReader(FrameDecoder):
         """Bytes of the message so far, the frame that arrives included."""
         self.now = 0.0
         self._frames = 0  # of the message so far
-        self._control = Bucket(CONTROL_BURST, CONTROL_RATE)
-        self._empty = Bucket(EMPTY_BURST, EMPTY_RATE)
+        self._control = TokenBucket(CONTROL_BURST, CONTROL_RATE)
+        self._empty = TokenBucket(EMPTY_BURST, EMPTY_RATE)
 
     @property
     def waiting(self) -> int:
@@ -146,7 +146,7 @@ class WebSocketReader(FrameDecoder):
             return False
         header = cast("Header", self.header)  # wsproto has set it
         if header.opcode.iscontrol():
-            if header.opcode is not Opcode.CLOSE and not self._control.spend(self.now):
+            if header.opcode is not Opcode.CLOSE and not self._control.spend(1, self.now):
                 raise RuleBroken(
                     POLICY,
                     (
@@ -176,7 +176,7 @@ class WebSocketReader(FrameDecoder):
             )
         if self._frames > MAX_FRAMES:
             raise RuleBroken(POLICY, f"a message of more than {MAX_FRAMES} frames")
-        if not length and not self._empty.spend(self.now):
+        if not length and not self._empty.spend(1, self.now):
             raise RuleBroken(
                 POLICY, f"more than {EMPTY_BURST} empty frames at once, and {EMPTY_RATE:g} a second"
             )

@@ -20,10 +20,10 @@ from typing import Final
 
 import trio
 
-from penstock.api import ConnectionLost
+from penstock.api import ConnectionLost, TokenBucket
 from penstock.client import in_encoding_agreed
 from penstock.core import Report, report
-from penstock.session import DialectFactory, TokenBucket, refusal_for
+from penstock.session import DialectFactory, refusal_for
 from penstock.spi import Connection, Registry
 
 MOST: Final = 16

@@ -12,6 +12,8 @@ from typing import Final
 
 from h2.errors import ErrorCodes
 
+from penstock.api import TokenBucket
+
 CALM: Final = ErrorCodes.ENHANCE_YOUR_CALM
 
 RESETS: Final = "RST_STREAM frames"
@@ -51,44 +53,19 @@ class RuleBroken(Exception):
         self.code: ErrorCodes = code
 
 
-class Bucket:
-    """Hold up to `burst` tokens and gain `rate` a second. The caller tells the time."""
-
-    __slots__ = ("_burst", "_filled_at", "_rate", "_tokens")
-
-    def __init__(self, burst: float, rate: float) -> None:
-        self._burst = burst
-        self._rate = rate
-        self._tokens = burst
-        self._filled_at = 0.0
-
-    def spend(self, now: float) -> bool:
-        """Take a token and return True, or return False if none is left."""
-        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
-        self._filled_at = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
-
-    def earn(self, tokens: float) -> None:
-        """Add tokens, up to `burst`."""
-        self._tokens = min(self._burst, self._tokens + tokens)
-
-
 class Floods:
     """The budgets of one connection."""
 
     def __init__(self) -> None:
         # Only kinds that have come have a bucket: most connections see two.
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[str, TokenBucket] = {}
 
     def count(self, kind: str, now: float) -> None:
         """Count one of `kind`. Raises RuleBroken if there were too many."""
         bucket = self._buckets.get(kind)
         if bucket is None:
-            bucket = self._buckets[kind] = Bucket(*BUDGETS[kind])
-        if not bucket.spend(now):
+            bucket = self._buckets[kind] = TokenBucket(*BUDGETS[kind])
+        if not bucket.spend(1, now):
             raise RuleBroken(CALM, f"too many {kind}")
 
     def on_data_sent(self) -> None:
