@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.repo._tree import (
+    dotted,
     files_with_tests,
     functions_that_test,
     helpers_and_tests,
@@ -55,9 +56,7 @@ VIRTUAL = re.compile(r"\b(autojump_clock|mock_clock|MockClock|run_virtual|run_ch
 
 
 def _calls(path: Path) -> set[str]:
-    return {
-        ast.unparse(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)
-    }
+    return {dotted(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)}
 
 
 def _on_virtual_time() -> list[Path]:
@@ -132,7 +131,7 @@ def test_a_deadline_on_the_real_clock_is_generous() -> None:
         (path, call)
         for path, node in real
         for call in ast.walk(node)
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in TIMED
+        if isinstance(call, ast.Call) and dotted(call.func) in TIMED
     ]
     short = [
         f"{path}:{call.lineno}: {ast.unparse(call)}"
@@ -161,15 +160,14 @@ def test_a_skip_tells_its_reason() -> None:
 
 
 def _skips_without_a_reason(node: ast.AST, path: Path) -> bool:
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in {"pytest.skip", "pytest.xfail"}:
+    if isinstance(node, ast.Call) and dotted(node.func) in {"pytest.skip", "pytest.xfail"}:
         return not node.args
-    if isinstance(node, ast.Call) and re.search(
-        r"mark\.(skip|skipif|xfail)$", ast.unparse(node.func)
-    ):
+    if isinstance(node, ast.Call) and re.search(r"mark\.(skip|skipif|xfail)$", dotted(node.func)):
         return all(keyword.arg != "reason" for keyword in node.keywords)
-    if isinstance(node, ast.Attribute) and re.fullmatch(
-        r"pytest\.mark\.(skip|xfail)", ast.unparse(node)
-    ):
+    if isinstance(node, ast.Attribute) and dotted(node) in {
+        "pytest.mark.skip",
+        "pytest.mark.xfail",
+    }:
         # A mark without brackets.
         return not re.search(r"mark\.(skip|xfail)\(", text_of(path).splitlines()[node.lineno - 1])
     return False

@@ -63,7 +63,7 @@ async def test_a_group_that_is_deleted_beneath_a_reader_is_told(nats: NatsServer
 
 
 async def test_a_full_server_lets_a_group_read(tmp_path: Path) -> None:
-    """An append that does not fit is refused, and what is there is handled."""
+    """An append that does not fit is refused, and the elements of the log are handled."""
     needs_nats()
     small = f'jetstream {{ store_dir: "{tmp_path}/small", max_file_store: 8MB }}'
     with running_nats(tmp_path / "server", small) as server:

@@ -33,7 +33,7 @@ def again(log: JetStreamLog, nats: NatsServer, **options: Any) -> JetStreamLog:
 
 
 async def test_a_jetstream_log_keeps_the_contract(nats: NatsServer) -> None:
-    """Every check of the contract passes, but those of what it refuses."""
+    """Every check of the contract passes, but those of appends that it refuses."""
 
     @asynccontextmanager
     async def open_log(names: Sequence[str], retention: Retention) -> AsyncIterator[JetStreamLog]:

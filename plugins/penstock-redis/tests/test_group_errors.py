@@ -84,7 +84,7 @@ async def test_an_entry_of_another_program_is_told_and_not_left_pending(
 
 
 async def test_a_full_server_lets_a_group_read(tmp_path: Path) -> None:
-    """An append that does not fit is refused, and what is there is handled."""
+    """An append that does not fit is refused, and the elements of the log are handled."""
     needs_redis()
     with running_redis(tmp_path / "server", "--maxmemory", "8mb") as server:
         await a_full_server_lets_a_group_read(_faulty(server), "OOM")

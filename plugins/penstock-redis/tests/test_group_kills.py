@@ -15,7 +15,7 @@ KILLS = 2
 
 
 async def test_members_that_are_killed_lose_nothing(tmp_path: Path) -> None:
-    """Each element is handled, in the order of its partition. What a killed member held goes to
+    """Each element is handled, in the order of its partition. The elements of a killed member go to
     another one before those that follow it.
     """
     needs_redis()
@@ -26,7 +26,7 @@ async def test_members_that_are_killed_lose_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_is_killed_loses_nothing(tmp_path: Path) -> None:
-    """Members go on when it is back. What was acknowledged just before may come again."""
+    """Members go on when it is back. An element that was acknowledged just before may come again."""
     needs_redis()
     with running_redis(tmp_path / "server") as server:
         async with RedisLog(

@@ -31,7 +31,7 @@ def again(log: RedisLog, redis: RedisServer, **options: Any) -> RedisLog:
 
 
 async def test_a_redis_log_keeps_the_contract(redis: RedisServer) -> None:
-    """Every check of the contract passes, but those of what it refuses."""
+    """Every check of the contract passes, but those of appends that it refuses."""
 
     @asynccontextmanager
     async def open_log(names: Sequence[str], retention: Retention) -> AsyncIterator[RedisLog]:

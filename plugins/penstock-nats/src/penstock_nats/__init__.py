@@ -1,8 +1,8 @@
 """Logs on NATS JetStream, and groups of readers of them.
 
 * `JetStreamLog` is a log whose elements a server of NATS keeps.
-* `JetStreamGroup` is a publisher of what a member of a group gets; `handle` calls a function for
-  each element, with dead letters.
+* `JetStreamGroup` is a publisher of the elements that a member of a group gets; `handle` calls a
+  function for each element, with dead letters.
 * `send` appends records of a stream to a log, by key.
 
 The names are imported at their first use: a registry needs the hooks alone.

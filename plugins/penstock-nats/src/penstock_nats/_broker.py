@@ -95,7 +95,7 @@ class _NoAnswer(Exception):
 
 
 class _NotFound(Refused):
-    """The server has refused a search for what it may have taken."""
+    """The server has refused a search for appends that it may have taken."""
 
 
 class _CutBatch(Exception):

@@ -90,7 +90,7 @@ class JetStreamLog(BrokerLog):
 
 
 def check_name(name: object) -> None:
-    """Raise UsageError for what cannot be the name of a log or a partition."""
+    """Raise UsageError for a text that cannot be the name of a log or a partition."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"{shown(name)} cannot be the name of a log or partition on JetStream: give a text of "

@@ -97,7 +97,7 @@ class RedisLog(BrokerLog):
 
 
 def check_name(name: object) -> None:
-    """Raise UsageError for what cannot be the name of a log."""
+    """Raise UsageError for a text that cannot be the name of a log."""
     if (
         not isinstance(name, str)
         or not 0 < len(name.encode(errors="replace")) <= MOST_NAME_BYTES
