@@ -1,8 +1,8 @@
 """Topics of Apache Kafka for Penstock.
 
 * `KafkaLog` is a log whose elements are in a topic.
-* `KafkaGroup` is a publisher of the elements that a member of a consumer group gets; `handle` calls a
-  function for each element, with dead letters.
+* `KafkaGroup` is a publisher of the elements that a member of a consumer group gets; `handle` calls
+  a function for each element, with dead letters.
 * `send` appends records of a stream to a log, by key.
 
 May import `penstock.brokers`, `penstock.logs`, `penstock.spi`, `penstock.api`, aiokafka, attrs,
