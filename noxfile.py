@@ -62,6 +62,8 @@ _BY_STEALING = ("--max-worker-restart=4", "--dist=worksteal")
 SHARED = ("-n", "auto", "--maxprocesses=4", *_BY_STEALING)
 # Tests that wait for sockets, programs and timers half of their time.
 WAITING = ("-n", "4", *_BY_STEALING)
+# The campaign `heavy` runs the others.
+LIGHT = ("-m", "not heavy")
 
 # ------------------------------------------------------------------------------------ interpreters
 
@@ -130,7 +132,7 @@ def _prepare(session: nox.Session, *groups: str, distributions: Iterable[str] = 
 
 def _pytest(session: nox.Session, *default: str, options: tuple[str, ...] = SHARED) -> None:
     """Run the default, or what `-- ARGS` say. pytest fails if it collects nothing."""
-    session.run(*PYTEST, *(session.posargs or (*options, *default)))
+    session.run(*PYTEST, *(session.posargs or (*options, *LIGHT, *default)))
 
 
 def _editable(names: Iterable[str]) -> tuple[str, ...]:
@@ -191,10 +193,10 @@ def quick(session: nox.Session) -> None:
     places = str(output).split()
     plugins = sorted({str(Path(*Path(each).parts[:2])) for each in places if "plugins/" in each})
     own = [each for each in places if "plugins/" not in each]
-    session.run(*PYTEST, *SHARED, "-q", "-m", "not slow", *own)
+    session.run(*PYTEST, *SHARED, "-q", "-m", "not slow and not heavy", *own)
     for folder in plugins:
         session.install(*_editable([folder]))
-        session.run(*PYTEST, "-q", f"{folder}/tests")
+        session.run(*PYTEST, "-q", *LIGHT, f"{folder}/tests")
 
 
 @nox.session(name="format", python=MAIN, default=False)
@@ -210,8 +212,8 @@ def format_(session: nox.Session) -> None:
 # What shows a slip at once comes first. Then those that need both cores and those that wait for
 # programs and timers take turns, so that neither the first nor the last ones leave a core idle.
 PARTS = (
-    *("lint", "imports", "tests", "spark", "tck", "browser", "oldest", "docs"),
-    *("plugins", "hostile", "campaigns", "types", "examples", "demo"),
+    *("lint", "imports", "tests", "plugins", "spark", "tck", "demo", "docs"),
+    *("hostile", "campaigns", "browser", "oldest", "examples", "types"),
 )
 
 
@@ -294,7 +296,7 @@ def _tests(session: nox.Session) -> None:
     # It fails if penstock is imported from src.
     session.run("python", "tests/repo/check_wheel.py", str(HERE))
     session.env["COVERAGE_FILE"] = str(Path(session.virtualenv.location) / "coverage")
-    suite = (*PYTEST, *SHARED, "tests", *ELSEWHERE)
+    suite = (*PYTEST, *SHARED, *LIGHT, "tests", *ELSEWHERE)
     if SUITES[session.name] < (3, 12):
         session.run(*suite)
         return
@@ -354,9 +356,11 @@ def tck(session: nox.Session) -> None:
         return
     _prepare(session, distributions=(*EDITABLE, *lowest))
     # Without PYTEST: pytest 8 does not know one of the options.
-    session.run("pytest", *SHARED, "tck/tests")
+    session.run("pytest", *SHARED, *LIGHT, "tck/tests")
     session.install("--upgrade", *EDITABLE, *groups)
-    session.run(*PYTEST, *SHARED, "--tck-require", "tests/tck")
+    # Random scripts are most of the time of the kit. The campaign `heavy` tries all.
+    few = ("--tck-require", "--tck-seeds=60")
+    session.run(*PYTEST, *SHARED, *LIGHT, *few, "tests/tck")
 
 
 @nox.session(python=MAIN, default=False)
@@ -365,10 +369,14 @@ def plugins(session: nox.Session) -> None:
     found = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/*.toml"))
     folders = [folder for folder in found if folder != SPARK]
     _prepare(session, "asgi", "brokers", distributions=_editable(folders))
+    commands = {}
     for folder in folders:
         # For a few tests the start of the workers takes longer.
         is_long = folder.endswith(("-http", "-websocket")) and not session.posargs
-        session.run(*PYTEST, *(WAITING if is_long else ()), f"{folder}/tests", *session.posargs)
+        how = session.posargs or (*(WAITING if is_long else ()), *LIGHT)
+        commands[Path(folder).name] = (*PYTEST, *how, f"{folder}/tests")
+    # Those with a broker wait for it most of their time.
+    _two_at_a_time(session, commands)
     _pytest(session, "tests/distributions", "tests/conformance", options=WAITING)
 
 
@@ -378,7 +386,7 @@ def spark(session: nox.Session) -> None:
     # With the plugins whose elements the source decodes.
     _prepare(session, "tests", distributions=_editable(["spark", "msgpack", "protobuf"]))
     # Two sessions of Spark side by side: each waits for the other most of the time.
-    session.run(*PYTEST, *SHARED, f"{SPARK}/tests", *session.posargs)
+    session.run(*PYTEST, *SHARED, *(session.posargs or LIGHT), f"{SPARK}/tests")
 
 
 @nox.session(python=MAIN, default=False)

@@ -26,6 +26,7 @@ from campaigns.bench import (
     _round_trips,
 )
 from campaigns.bench._measure import Bar, Group, Measured, Opening, Timer, measure
+from tests._heavy import all_but
 
 MEASURED = Measured(3, {"slow": [30.0, 40.0, 20.0], "fast": [10.0, 10.0, 10.0]})
 EASY = Bar("the easy", "slow", "fast", at_most=100)
@@ -263,7 +264,7 @@ OVER_THE_NETWORK: dict[str, Opening] = {
 }
 
 
-@pytest.mark.parametrize("name", OVER_THE_NETWORK)
+@pytest.mark.parametrize("name", all_but(OVER_THE_NETWORK, [*OVER_THE_NETWORK][:6]))
 def test_network_contender_runs_two_rounds(name: str) -> None:
     """Each contender that needs only penstock, trio
     or trustme runs two rounds against a real server process.
@@ -282,6 +283,7 @@ def test_server_process_that_cannot_serve_is_named() -> None:
         pass
 
 
+@pytest.mark.heavy
 def test_memory_of_idle_streams_is_measured_in_both_processes() -> None:
     """Client and server allocate 100 to 1,000 bytes per idle stream;
     both processes hold 10 to 1,000 MB.

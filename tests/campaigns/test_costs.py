@@ -43,6 +43,7 @@ def test_a_row_above_its_bar_is_named_and_exits_with_1(
     assert costs.main(["--short"]) == 0
 
 
+@pytest.mark.heavy
 def test_a_crowd_that_comes_and_goes_is_measured() -> None:
     """Beside a bare trio server, and with both settings of the collector.
     The test judges no time.
@@ -55,6 +56,7 @@ def test_a_crowd_that_comes_and_goes_is_measured() -> None:
     assert all(int(cell) >= 0 for cell in cells if not cell.isspace())
 
 
+@pytest.mark.heavy
 def test_connections_that_do_nothing_are_measured() -> None:
     """The other rows need the plugins. The test judges no size: 20 connections are too few."""
     lines = idle.table(20, ["TCP", "TLS"]).splitlines()

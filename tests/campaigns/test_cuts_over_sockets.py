@@ -134,6 +134,7 @@ async def test_tcp_connection_is_freed_after_cut_at_every_byte() -> None:
     assert lost > runs / 2
 
 
+@pytest.mark.heavy
 async def test_tls_connection_is_freed_after_cut(tls: Tls) -> None:
     """The same holds for cuts inside the TLS handshake and inside TLS records,
     at a sample of 50 bytes for each direction.

@@ -9,6 +9,7 @@ from campaigns.lead import __main__ as campaign
 from campaigns.lead import _page
 from campaigns.lead._contenders import PLUGINS, Contender, contenders
 from campaigns.lead._run import MOST, RunFailed, Runner, Seen
+from tests._heavy import all_but
 from tests.repo._tree import refuse, text_of
 
 DOCS = Path("docs/explanation")
@@ -67,14 +68,17 @@ def test_a_contender_whose_library_is_missing_is_named(
     assert capsys.readouterr().out == "skip a, defaults: no_such, no-such is missing\n"
 
 
+RUNS = [
+    ("asyncio.Queue, two tasks, defaults", 3_990, "all", "has made all"),
+    ("asyncio.Queue, two tasks, maxsize=1", 2, "still", "waits"),
+    ("penstock, through five operators, in one program, demand=1", 0, "still", "closed"),
+    ("penstock, tcp://, a reader on blocking, demand=1", 0, "still", "closed"),
+]
+
+
 @pytest.mark.parametrize(
     ("title", "ahead", "state", "after"),
-    [
-        ("asyncio.Queue, two tasks, defaults", 3_990, "all", "has made all"),
-        ("asyncio.Queue, two tasks, maxsize=1", 2, "still", "waits"),
-        ("penstock, through five operators, in one program, demand=1", 0, "still", "closed"),
-        ("penstock, tcp://, a reader on blocking, demand=1", 0, "still", "closed"),
-    ],
+    all_but(RUNS, RUNS[-1:]),
 )
 def test_a_run_sees_the_lead(
     tmp_path: Path, title: str, ahead: int, state: str, after: str

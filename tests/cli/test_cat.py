@@ -34,6 +34,7 @@ def test_count_ends_the_command_after_that_many_elements(address: str) -> None:
     assert err.startswith(b"3 elements in ")
 
 
+@pytest.mark.heavy
 async def test_a_log_is_read_from_and_to_a_place() -> None:
     """--start and --stop are those of `subscribe`; a word that does not name a place, and a place
     that the log does not have, are errors of one line.

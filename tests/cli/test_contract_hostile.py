@@ -136,6 +136,7 @@ def types_in(text: str, names: dict[str, Any]) -> Iterator[Any]:
             yield eval(ast.unparse(each.value), names)
 
 
+@pytest.mark.heavy
 @SLOW
 @given(entries=descriptions)
 def test_a_client_in_python_has_no_code_of_the_service(entries: list[dict[str, Any]]) -> None:
@@ -155,6 +156,7 @@ TOKEN: Final = re.compile(
 PUNCTUATION: Final = frozenset("{}()[]<>:;,.?|=&")
 
 
+@pytest.mark.heavy
 @SLOW
 @given(entries=descriptions)
 def test_a_client_in_typescript_has_no_code_of_the_service(entries: list[dict[str, Any]]) -> None:

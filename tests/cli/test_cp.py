@@ -203,6 +203,7 @@ def state_in(folder: Path) -> bytes | None:
     return None if file is None else file.read_bytes()
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.parametrize("to_receiver", [False, True])
 def test_a_copy_that_is_killed_again_and_again_is_whole(

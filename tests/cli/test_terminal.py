@@ -15,6 +15,7 @@ from tests.cli._pseudo_terminal import CTRL_C, CTRL_S, penstock_on, python_on, t
 SUMMARY = r"\d+ elements? in \d+\.\d s, \d+/s"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("columns", [80, 24, 5, 1, 0])
 def test_elements_never_share_a_row_with_the_progress_line(address: str, columns: int) -> None:
     """On a terminal of any width, also one that does not tell it: after the end each row is an

@@ -103,6 +103,7 @@ def test_plain_prints_a_table_for_each_look(inspected: str) -> None:
         assert program.wait(HANGS_AFTER) == 143
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="workers need Unix sockets")
 def test_the_map_of_a_server_with_workers_has_the_streams_of_all() -> None:
     """Whichever of them answers."""
@@ -122,6 +123,7 @@ def test_the_map_of_a_server_with_workers_has_the_streams_of_all() -> None:
     assert len({json.loads(line)["key"] for line in out.splitlines()}) == 4
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_server_that_vanishes_has_a_line_until_it_is_there_again(
     others: int, inspected: str

@@ -68,6 +68,7 @@ def reader(url: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.heavy
 def test_a_planted_slow_hop_among_five_processes_is_named_by_one_command() -> None:
     """From the service at the end: the chain is followed to the services that each one reads
     from, and the sentence has the line at which the slow one waits.

@@ -412,6 +412,7 @@ print("whole")
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the script forks")
 def test_a_log_whose_making_was_killed_is_made_by_the_next_program(tmp_path: Path) -> None:
     """SIGKILL before each call of SQLite and of the system that makes a log, and then `pub --to`. It once took the file for

@@ -58,6 +58,7 @@ async def _bytes_of_connections(*, resume: bool) -> float:
         return (_held() - before) / CONNECTIONS
 
 
+@pytest.mark.heavy
 async def test_an_idle_connection_with_resume_costs_no_kibibyte_more(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

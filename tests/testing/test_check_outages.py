@@ -200,6 +200,7 @@ async def test_a_group_that_forgets_what_was_done_is_caught() -> None:
         await check_outages(_remote(ForgetfulMember))
 
 
+@pytest.mark.heavy
 async def test_a_group_that_waits_without_an_end_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound of a check ends it."""
     monkeypatch.setattr(_check_outages, "SHORT", 0.2)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests._heavy import all_but
 from tests._real_time import HANGS_AFTER
 from tests.workers._program import SERVICE, started
 from tests.workers.test_supervisor import of_a_program
@@ -54,7 +55,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", all_but(MISTAKES, ["import", "authenticate", "exposed"]))
 def test_a_mistake_has_the_text_that_it_has_without_workers(tmp_path: Path, mistake: str) -> None:
     """One line, without a traceback, and the status 1."""
     source, url, says = MISTAKES[mistake]

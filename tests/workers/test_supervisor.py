@@ -62,6 +62,7 @@ def test_clients_are_divided_between_the_workers(tmp_path: Path) -> None:
     assert "Traceback" not in running.log
 
 
+@pytest.mark.heavy
 def test_clients_over_a_unix_socket_are_divided(tmp_path: Path) -> None:
     """The file is that of the parent, which removes it; the worker knows the user of a client."""
     path = tmp_path / "s.sock"
@@ -100,6 +101,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
         assert running.end() == 0
 
 
+@pytest.mark.heavy
 def test_one_line_tells_what_all_workers_wait_for(tmp_path: Path) -> None:
     """As without workers: how many streams, of which publishers, and for how long."""
     with program(tmp_path) as running, ExitStack() as stack:
@@ -133,6 +135,7 @@ async def held():
 """
 
 
+@pytest.mark.heavy
 def test_a_worker_that_does_not_end_is_killed_and_the_status_says_it(tmp_path: Path) -> None:
     """A supervisor must not take that for an end in good order: 143, as with one process."""
     with of_a_program(tmp_path, SHIELDED, "drain=0.2") as running:
@@ -199,6 +202,7 @@ async def block():
 """
 
 
+@pytest.mark.heavy
 def test_a_worker_that_hangs_gets_no_more_clients(tmp_path: Path) -> None:
     """The parent sees that its run loop is blocked, says so, and says when it answers again."""
     with program(tmp_path, source=BLOCKING) as running:
@@ -215,6 +219,7 @@ def test_a_worker_that_hangs_gets_no_more_clients(tmp_path: Path) -> None:
         assert running.end() == 0
 
 
+@pytest.mark.heavy
 def test_clients_of_a_worker_that_begins_to_block_go_to_another_one(tmp_path: Path) -> None:
     """They were handed over before the parent could know it, and are served while it is blocked.
     When it goes on, it leaves them alone.
@@ -255,6 +260,7 @@ def test_workers_that_cannot_start_end_the_program(tmp_path: Path, source: str, 
         assert "Traceback" not in running.log
 
 
+@pytest.mark.heavy
 def test_an_exposed_address_is_refused_as_without_workers(tmp_path: Path) -> None:
     """Only a worker knows whether the service examines clients."""
     with program(tmp_path, url="tcp://0.0.0.0:0") as running:
@@ -262,6 +268,7 @@ def test_an_exposed_address_is_refused_as_without_workers(tmp_path: Path) -> Non
         assert "pass insecure=True (--insecure)" in running.log
 
 
+@pytest.mark.heavy
 def test_two_parents_cannot_have_one_address(tmp_path: Path) -> None:
     """The second one says so, and ends; the first one goes on."""
     with program(tmp_path) as first:
@@ -272,6 +279,7 @@ def test_two_parents_cannot_have_one_address(tmp_path: Path) -> None:
         assert ask(first.address) in first.workers()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", ["0", "-1", "1000", "two"])
 def test_a_wrong_number_of_workers_is_refused(tmp_path: Path, number: str) -> None:
     """In one line that says what is allowed."""
@@ -285,6 +293,7 @@ def test_a_wrong_number_of_workers_is_refused(tmp_path: Path, number: str) -> No
         assert "number from 1 to 256" in running.log or "invalid int value" in running.log
 
 
+@pytest.mark.heavy
 def test_an_address_without_a_listening_socket_is_refused(tmp_path: Path) -> None:
     """Clients in one process cannot be shared."""
     with program(tmp_path, url="memory://here") as running:
@@ -292,6 +301,7 @@ def test_an_address_without_a_listening_socket_is_refused(tmp_path: Path) -> Non
         assert "cannot be shared by workers" in running.log
 
 
+@pytest.mark.heavy
 def test_silent_clients_hold_up_nobody(tmp_path: Path) -> None:
     """They go to the workers as all others do, and have a place each until their time is over."""
     with program(tmp_path) as running, ExitStack() as stack:
@@ -369,6 +379,7 @@ def refused_by(log: str) -> int:
     return sum(int(each[-1]) for each in counts if each)
 
 
+@pytest.mark.heavy
 def test_each_client_of_a_flood_is_counted(tmp_path: Path) -> None:
     """Some of them are told why; the parent closes the others by itself, and tells their number."""
     limits = "max_connections_per_address=1"
@@ -404,6 +415,7 @@ def wait_until_accepted(address: str) -> None:
             return
 
 
+@pytest.mark.heavy
 def test_a_worker_without_files_gives_its_clients_to_another_one(tmp_path: Path) -> None:
     """The system drops the socket that it cannot number; the parent has kept it."""
     source = BLOCKING.replace(
@@ -438,6 +450,7 @@ def processor_ticks(process: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
+@pytest.mark.heavy
 def test_a_parent_without_files_waits_and_says_what_to_do(tmp_path: Path) -> None:
     """It can neither accept nor start a worker. There is one line for what repeats, no busy loop,
     and all goes on when there is room.
@@ -538,6 +551,7 @@ async def test_pauses_grow_if_a_worker_ends_soon_after_it_has_begun_to_serve(
     ]
 
 
+@pytest.mark.heavy
 def test_a_program_without_files_for_its_workers_ends_at_once(tmp_path: Path) -> None:
     """The process of one of them may be being started in that moment."""
     (tmp_path / "served.py").write_text(SERVICE)

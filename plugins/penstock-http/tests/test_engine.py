@@ -268,7 +268,7 @@ def test_an_answer_that_is_still_written_is_sent_again_to_the_next_poll() -> Non
     assert client.answer(path).status == 204
 
 
-@pytest.mark.parametrize("size", [100, 10_000, 2_000_000])
+@pytest.mark.parametrize("size", [100, 10_000, pytest.param(2_000_000, marks=pytest.mark.heavy)])
 def test_events_of_any_size_go_on(size: int) -> None:
     """Those that are kept for a page that connects again once filled all that may be kept, after
     104 events of 10,000 bytes: then the stream stood still.

@@ -234,6 +234,7 @@ async def test_a_member_that_nobody_reads_stays(kafka: LocalKafka) -> None:
         assert [each.position for each in found] == [0, 1, 2]
 
 
+@pytest.mark.heavy
 async def test_a_killed_subscriber_loses_nothing(kafka: LocalKafka) -> None:
     """Programs that are killed with kill -9 in the middle: each element was handled, and at most
     one element for each kill a second time, because each has a demand of 1.
@@ -291,6 +292,7 @@ async def test_mistakes_are_told(kafka: LocalKafka) -> None:
         KafkaGroup(kafka.address, topic, group="")
 
 
+@pytest.mark.heavy
 async def test_brokers_that_are_silent_end_the_stream(own_kafka: LocalKafka) -> None:
     """After `timeout` the text says who must act."""
     topic = await _filled(own_kafka, 1, 3)

@@ -10,6 +10,7 @@ from campaigns._kafka import LocalKafka
 from penstock.api import LogError
 
 
+@pytest.mark.heavy
 async def test_a_killed_broker_loses_and_repeats_nothing(own_kafka: LocalKafka) -> None:
     """With kill -9 in the middle of appends: all that were acknowledged are there, each once, and a
     stream goes on at its position when the broker is back.
@@ -68,6 +69,7 @@ async def test_a_stalled_broker_is_told_within_the_timeout(own_kafka: LocalKafka
             assert await penstock.collect(log.source("0", 0, 6)) == numbered(0, 6)
 
 
+@pytest.mark.heavy
 async def test_a_transaction_that_is_published_again_waits_for_what_was_sent(
     own_kafka: LocalKafka,
 ) -> None:
@@ -101,6 +103,7 @@ async def test_a_transaction_that_is_published_again_waits_for_what_was_sent(
     assert [each.value for each in await consume(own_kafka, topic)] == [b"before", *numbered(0, 3)]
 
 
+@pytest.mark.heavy
 async def test_a_part_that_waits_behind_others_is_dropped_and_made_anew(
     own_kafka: LocalKafka,
 ) -> None:
@@ -130,6 +133,7 @@ async def test_a_part_that_waits_behind_others_is_dropped_and_made_anew(
     ]
 
 
+@pytest.mark.heavy
 async def test_a_log_that_is_closed_while_the_broker_is_gone_ends(own_kafka: LocalKafka) -> None:
     """Leaving the block does not wait for the broker."""
     topic = await new_topic(own_kafka, 1)

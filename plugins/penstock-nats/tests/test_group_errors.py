@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from _nats_server import NatsServer, needs_nats, running_nats
 from penstock_nats import JetStreamGroup, JetStreamLog
 from penstock_nats._server import ask_api
@@ -53,6 +54,7 @@ async def test_a_group_that_begins_at_the_latest_element_skips_those_before(
     await a_group_that_begins_at_the_latest_element_skips_those_before(_faulty(nats))
 
 
+@pytest.mark.heavy
 async def test_a_group_that_is_deleted_beneath_a_reader_is_told(nats: NatsServer) -> None:
     """The stream ends. Opened again, the group is made anew, and begins at its start."""
 

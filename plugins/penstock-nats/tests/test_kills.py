@@ -19,6 +19,7 @@ from penstock.testing import OutageBench, check_outages
 PLENTY = Retention(max_count=1_000_000)
 
 
+@pytest.mark.heavy
 async def test_a_server_that_is_killed_or_stalls_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

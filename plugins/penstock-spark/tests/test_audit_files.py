@@ -43,6 +43,7 @@ def test_a_url_has_a_scheme() -> None:
         assert not is_url(path), path
 
 
+@pytest.mark.heavy
 def test_spark_reads_a_record_as_this_process_does(spark: Any, record: Path) -> None:
     """The same report, with names, copies and suspects; and the settings of the session stay."""
     before = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
@@ -139,6 +140,7 @@ def test_a_mistake_ends_the_query(spark: Any, record: Path, tmp_path: Path) -> N
         follow(spark, tmp_path, lambda *_: None, every=0)
 
 
+@pytest.mark.heavy
 def test_the_command_writes_rows_of_a_table(record: Path, tmp_path: Path) -> None:
     """--table and --output get a row for each stream and rule; --json - prints the report alone."""
     command = [sys.executable, "-m", "penstock", "audit", record.as_uri(), "--json", "-"]

@@ -13,6 +13,7 @@ from _server import served
 pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
 
 
+@pytest.mark.heavy
 def test_each_part_works_over_spark_connect(tmp_path: Path) -> None:
     """The test runs another program, because a process has one kind of session."""
     (tmp_path / "log").mkdir()

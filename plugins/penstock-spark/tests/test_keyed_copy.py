@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self
 
+import pytest
 import trio
 
 import penstock
@@ -109,6 +110,7 @@ def copy(spark: Any, hops: Hops, folder: Path, hop: int, random: Random) -> None
     query.awaitTermination()
 
 
+@pytest.mark.heavy
 def test_a_keyed_stream_stays_in_order_over_three_hops(spark: Any, tmp_path: Path) -> None:
     """Elements come while the queries are away, and each key gets another number of them."""
     random = Random(11)

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from _query import Driver, batches_in, into_parquet
 from _server import Served, element_at, served
 
@@ -64,6 +65,7 @@ def wait_for_batches(folder: Path, count: int, failure: Callable[[], object]) ->
         time.sleep(0.01)
 
 
+@pytest.mark.heavy
 def test_a_query_that_is_killed_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
     """A kill -9 of the process group of the driver, in the middle of a batch; then the query
     goes on from its checkpoint.

@@ -122,7 +122,9 @@ async def test_the_server_of_a_page_may_be_named(serving: Any, raw: Any) -> None
 # --- conformance
 
 
-@pytest.mark.parametrize("dialect", ["rsio", "reactivesocket"])
+@pytest.mark.parametrize(
+    "dialect", ["rsio", pytest.param("reactivesocket", marks=pytest.mark.heavy)]
+)
 def test_the_checks_of_the_wire_pass(dialect: str) -> None:
     """As over every other transport: no requirement fails."""
     root = Path(__file__).parents[3]

@@ -160,7 +160,9 @@ async def test_a_server_that_leaves_says_goodbye_on_each_stream_and_goaway_below
 # --- conformance
 
 
-@pytest.mark.parametrize("dialect", ["rsio", "reactivesocket"])
+@pytest.mark.parametrize(
+    "dialect", ["rsio", pytest.param("reactivesocket", marks=pytest.mark.heavy)]
+)
 def test_the_checks_of_the_wire_pass(dialect: str) -> None:
     """As over every other transport: no requirement fails. The slow publisher is so slow that a
     busy machine cancels it in time.
