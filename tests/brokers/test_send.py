@@ -1,6 +1,6 @@
 """`send` appends each record to the partition of its key, and loses none."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -34,7 +34,7 @@ class SmallLog(RingLog):
         return await super().append(elements, **place)
 
 
-async def batches(*batches: Sequence[Record]) -> AsyncIterator[Sequence[Record]]:
+async def batches(*batches: Sequence[Record]) -> AsyncGenerator[Sequence[Record], None]:
     """The batches of a stream."""
     for batch in batches:
         await trio.lowlevel.checkpoint()
@@ -74,8 +74,9 @@ async def test_a_record_that_is_too_long_is_told_and_the_others_before_it_stay()
     """The error of the log is raised, without a group."""
     log = SmallLog()
     rows = [Record(b"%d" % number, partition="b") for number in range(8)]
-    with pytest.raises(LimitExceeded):
-        await send(batches([*rows, Record(b"x" * 200, partition="b"), *rows]), log)
+    async with aclosing(batches([*rows, Record(b"x" * 200, partition="b"), *rows])) as given:
+        with pytest.raises(LimitExceeded):
+            await send(given, log)
     assert [each.value for each in (await kept(log))["b"]] == [each.value for each in rows]
 
 
@@ -84,8 +85,9 @@ async def test_an_error_of_the_log_ends_it_at_that_batch() -> None:
     log = SmallLog()
     log.failure = LogError("the broker is away")
     row = [Record(b"1"), Record(b"2", partition="b")]
-    with pytest.raises(LogError, match="is away"):
-        await send(batches(row, row, row), log)
+    async with aclosing(batches(row, row, row)) as given:
+        with pytest.raises(LogError, match="is away"):
+            await send(given, log)
     assert log.appends == 2
 
 
