@@ -209,6 +209,31 @@ def test_all_messages_are_found_if_no_element_looks_like_one() -> None:
     assert data[end:] == b"%\x01"
 
 
+@pytest.mark.parametrize("count", [9, 1_000, 5_000])
+@pytest.mark.parametrize("length", [5, 29])
+def test_the_rest_of_a_window_makes_no_piece_be_looked_at_twice(
+    monkeypatch: pytest.MonkeyPatch, count: int, length: int
+) -> None:
+    """Lengths are compared in C if each piece has at most 255 bytes and none is empty. A longer or
+    an empty one at the end of a window once cost a loop over all pieces before it.
+    """
+    judged: list[list[bytes]] = []
+
+    def judge(pieces: list[bytes]) -> bytes:
+        judged.append(pieces)
+        return good_lengths(pieces)
+
+    good_lengths = module._good_lengths
+    monkeypatch.setattr(module, "_good_lengths", judge)
+    data = (b"!\x01" + bytes([length]) + b"." * length) * count
+    end = found = 0
+    while found < count:
+        pieces, _, end = cut_short(data, end, b"!\x01", 1_024)
+        found += len(pieces)
+    assert found == count
+    assert all(0 < len(piece) <= 0xFF for pieces in judged for piece in pieces)
+
+
 @pytest.mark.parametrize("length", [128, 200, 256, 300])
 def test_a_longer_element_ends_the_search(length: int) -> None:
     """Its length has two bytes, so the byte before the element is not its length."""

@@ -54,6 +54,9 @@ def has_equal_headers(data: bytes, start: int, head: int, stride: int) -> bool:
 SHORT: Final = 127
 """The largest length of an element that `cut_short` finds."""
 
+LONGEST_PIECE: Final = 0xFF
+"""Bytes of a piece whose length fits into a byte. No element that `cut_short` finds is as long."""
+
 FIRST_WINDOW: Final = 160
 """Bytes in which `cut_short` looks for messages at first. Any one that it finds fits. A run that
 ends early has cost no more than these.
@@ -163,6 +166,9 @@ def cut_short(data: bytes, start: int, begin: bytes, most: int) -> tuple[list[by
     lengths, window = b"", FIRST_WINDOW
     while (left := most - len(pieces)) > 0 and data.startswith(begin, start):
         found = data[start : start + window].split(begin, left + 1)[1:]
+        # The last piece is all that is left of the window: much of a long run, or nothing.
+        if last := found.pop()[:LONGEST_PIECE]:
+            found.append(last)
         part = _good_lengths(found)[:left]
         good = len(part)
         if (
