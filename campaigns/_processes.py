@@ -1,5 +1,6 @@
-"""The processes of a run, and their memory, from /proc."""
+"""The processes of a run, their memory and their processor time, from /proc."""
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,16 @@ def command_of(pid: int) -> bytes:
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return b""
+
+
+def processor_seconds_of(pids: Iterable[int]) -> float:
+    """Return the processor time of these processes, and of those that they have waited for."""
+    total = 0
+    for pid in pids:
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += sum(map(int, fields[11:15]))
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def memory_of(pids: Iterable[int]) -> int:

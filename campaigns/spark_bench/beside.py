@@ -3,7 +3,9 @@ source in Python, Parquet files, JSON files and rate-micro-batch: `python -m cam
 
 Everything runs in this machine's cores: Spark, the server of penstock, and a broker of Kafka, each
 with two partitions. The topic and the files are filled with what the source of penstock reads. All
-sources of a form take turns, and a ratio is the median of those within a pass.
+sources of a form take turns, and a ratio is the median of those within a pass. The last column is
+the processor time of Spark's own processes for a row, without that of the server or the broker: what
+counts where these have cores of their own.
 
 Maven resolves Kafka's connector and broker; without them the rows of Kafka are left out.
 """
@@ -28,6 +30,7 @@ from pyspark.sql.functions import col, from_json
 
 import penstock
 from campaigns._kafka import LocalKafka, connector_jars
+from campaigns._processes import below, processor_seconds_of
 from campaigns.spark_bench.__main__ import NullSource, seconds_of
 
 JSON = "id BIGINT, name STRING"
@@ -35,6 +38,11 @@ MSGPACK = "id BIGINT, name STRING, amount DOUBLE"
 ARROW = "id BIGINT, amount DOUBLE, twice BIGINT, half BIGINT"
 AT_ONCE = 20_000
 NO_DATA_PROGRESS = "spark.sql.streaming.noDataProgressEventInterval"
+
+HEAD = (
+    "| elements | source | rows/s | of the null source | bar | ns of Spark's processes |\n"
+    "|---|---|--:|--:|---|--:|"
+)
 
 LONGEST = 120.0
 """Seconds after which a source that gives no rows is left."""
@@ -280,10 +288,19 @@ def kafka_publisher(spark: Any, address: str, topic: str) -> Callable[[], None]:
     return publish
 
 
-def show_rows(name: str, form: Form, takes: dict[str, Take], passes: int) -> None:
-    """Print the speed of each source of a form."""
+def show_rows(name: str, form: Form, takes: dict[str, Take], passes: int, aside: set[int]) -> None:
+    """Print the speed of each source of a form. The processes `aside` are none of Spark's."""
     # The first pass starts the workers.
-    taken = [{each: take() for each, take in takes.items()} for _ in range(passes + 1)][1:]
+    for take in takes.values():
+        take()
+    taken, used = [], dict.fromkeys(takes, 0.0)
+    for _ in range(passes):
+        seconds = {}
+        for each, take in takes.items():
+            before = processor_seconds_of(below(os.getpid()).keys() - aside)
+            seconds[each] = take()
+            used[each] += processor_seconds_of(below(os.getpid()).keys() - aside) - before
+        taken.append(seconds)
     for each in takes:
         rate = form.rows / median(one[each] for one in taken)
         of_null = median(one["null source"] / one[each] for one in taken)
@@ -294,7 +311,11 @@ def show_rows(name: str, form: Form, takes: dict[str, Take], passes: int) -> Non
                 bar += f"{ratio:.2f} × {other} (≥ {least}) "
         elif each == "penstock":
             bar = f"≥ {form.bar} of the null source"
-        print(f"| {name} | {each} | {rate:,.0f} | {of_null:.2f} | {bar.strip()} |", flush=True)
+        own = used[each] / passes / form.rows * 1e9
+        print(
+            f"| {name} | {each} | {rate:,.0f} | {of_null:.2f} | {bar.strip()} | {own:,.0f} |",
+            flush=True,
+        )
 
 
 def main() -> None:
@@ -321,9 +342,10 @@ def main() -> None:
                 kafka = stack.enter_context(server).address
             except (OSError, RuntimeError) as error:
                 print(f"without Kafka: {error}", file=sys.stderr)
+        aside = set(below(os.getpid())) - {os.getpid()}  # the broker of Kafka
         spark = session(jars)
         stack.callback(spark.stop)
-        print("| elements | source | rows/s | of the null source | bar |\n|---|---|--:|--:|---|")
+        print(HEAD)
         for name in options.forms or FORMS:
             form = FORMS[name]
             form = form._replace(rows=form.rows // options.divide)
@@ -333,7 +355,7 @@ def main() -> None:
             with served(place, count=count, kind=form.kind, in_memory=True) as server:
                 sources = Sources(spark, form, server.uri, kafka, place)
                 sources.fill()
-                show_rows(name, form, sources.takes(), options.passes)
+                show_rows(name, form, sources.takes(), options.passes, {*aside, *below(server.pid)})
                 if form.kind == "64":
                     tables = show_batches(spark, sources, place, form.rows, options.passes)
         if "64 B" in (options.forms or FORMS):

@@ -33,6 +33,7 @@ import sys as _sys
 import types as _types
 import typing as _typing
 
+from penstock._elsewhere import HOMES as _HOMES
 from penstock._elsewhere import missing as _missing
 from penstock.api import UNBOUNDED as UNBOUNDED
 from penstock.api import AlreadySubscribed as AlreadySubscribed
@@ -62,12 +63,15 @@ from penstock.api import partition_of as partition_of
 if _typing.TYPE_CHECKING:
     # The layers that `penstock.aio` and the like import at their first use.
     from penstock import aio as aio
+    from penstock import api as api
     from penstock import blocking as blocking
     from penstock import brokers as brokers
     from penstock import draft as draft
     from penstock import elements as elements
     from penstock import extensions as extensions
+    from penstock import logs as logs
     from penstock import notebook as notebook
+    from penstock import spi as spi
     from penstock import streams as streams
     from penstock import testing as testing
     from penstock import transports as transports
@@ -109,7 +113,7 @@ if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this 
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_public_names()})
+    return sorted({*globals(), *_public_names(), *_HOMES})
 
 
 def _everyday_names() -> dict[str, _typing.Any]:

@@ -13,7 +13,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, Final
 
-_HOMES: Final = (
+HOMES: Final = (
     *("api", "logs", "streams", "spi", "elements", "testing", "extensions", "brokers"),
     *("transports", "aio", "blocking", "notebook", "draft"),
 )
@@ -49,7 +49,7 @@ def _is_import(frame: FrameType) -> bool:
 
 def _home_of(name: str, package: str) -> str:
     """Return the package that has a public name; empty if no other one has it."""
-    homes = ["penstock", *(f"penstock.{each}" for each in _HOMES)]
+    homes = ["penstock", *(f"penstock.{each}" for each in HOMES)]
     for home in homes:
         if home != package and name in getattr(import_module(home), "__all__", ()):
             return home

@@ -84,6 +84,8 @@ def test_a_stream_of_this_process_refuses_the_options_of_a_url() -> None:
         match=r"^serializer: only a URL takes these; this stream does not leave the process$",
     ):
         subscribes([1], serializer="json")
+    with pytest.raises(UsageError, match=r"^start: a log takes partition, start and stop, and a "):
+        subscribes([1], start=1)
     with pytest.raises(
         UsageError, match=r"^subscribe\(\) has no option 'deman'; did you mean 'demand'\? "
     ):

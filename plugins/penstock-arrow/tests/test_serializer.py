@@ -178,3 +178,25 @@ def test_changed_bytes_are_refused_or_are_a_sound_batch() -> None:
         else:
             assert len(batch.to_pylist()) == batch.num_rows
     assert 200 < refused < 2_000
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_type_without_a_class_is_refused(is_nested: bool) -> None:
+    """Pyarrow reads intervals of months, and raises KeyError where the program looks at the column.
+    It cannot write them: the byte that is another unit of intervals is replaced.
+    """
+    kind = pa.month_day_nano_interval()
+    column = pa.array([None], pa.list_(kind) if is_nested else kind)
+    data = ARROW.dumps(pa.RecordBatch.from_pydict({"a": column}))
+    found = []
+    for place in (number for number, byte in enumerate(data) if byte == 2):
+        changed = data[:place] + b"\0" + data[place + 1 :]
+        try:
+            schema = pa.ipc.open_stream(changed).schema
+        except (pa.ArrowException, OSError):
+            continue
+        if "month_interval" in str(schema):
+            found.append(changed)
+    (months,) = found
+    with pytest.raises(ProtocolError, match="pyarrow has no values of the type month_interval"):
+        ARROW.loads(months)

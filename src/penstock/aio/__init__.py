@@ -65,3 +65,7 @@ def _import_at_first_use(name: str) -> _typing.Any:
 
 if not _typing.TYPE_CHECKING:  # a checker would take each name for one of this package
     __getattr__ = _import_at_first_use
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

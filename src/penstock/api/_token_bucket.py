@@ -2,8 +2,11 @@
 
 
 class TokenBucket:
-    """Hold up to `burst` tokens and gain `rate` a second.
+    """A bound for what a peer may do: hold up to `burst` tokens and gain `rate` a second.
     In any s seconds at most burst + s * rate tokens are spent.
+
+    It is full at first. The caller tells the time, in seconds of one clock that does not go back,
+    such as `time.monotonic`; the bucket has no clock, no lock and no checks of its own.
     """
 
     __slots__ = ("_burst", "_filled_at", "_rate", "_tokens")

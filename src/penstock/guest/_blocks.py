@@ -10,6 +10,7 @@ Rules of this file:
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from operator import length_hint
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -132,12 +133,14 @@ class Reading(AsyncIterator[T]):
     @property
     def position(self) -> int:
         """The position of the next element of a log, as `penstock.Stream.position` tells it."""
-        return self._stream.position
+        # The stream below counts all that were read with one step.
+        return self._stream.position - length_hint(self._left)
 
     @property
     def position_if_known(self) -> int | None:
         """The same, or None if the publisher has no positions, or they are not known yet."""
-        return self._stream.position_if_known
+        position = self._stream.position_if_known
+        return None if position is None else position - length_hint(self._left)
 
     async def take_all(self) -> list[T]:
         """Return the elements that were read and not taken, or those of the next read."""

@@ -428,9 +428,10 @@ class StreamBuffer(Subscriber[T]):
         if position is None:
             raise UsageError(
                 "the position of this stream is not known: its publisher has not told one. A log "
-                "has positions, and tells them before its first element, over RS.io also through "
-                "a connection. Read an element first, or ask for `stream.position_if_known`, which "
-                "is None meanwhile"
+                "that is read without operators has positions, here and over RS.io; over "
+                "ReactiveSocket if `start` is a number. Other publishers have none, and HTTP tells "
+                "none: ask for `stream.position_if_known`, which is None then and before the "
+                "connection is made"
             )
         return position
 

@@ -71,21 +71,28 @@ def read(data: bytes) -> object:
             raise ValueError(f"it claims {batch.num_rows:,} rows in {len(data):,} bytes")
         # Without this a hostile offset is followed when a value is looked at.
         batch.validate(full=True)
-        _check_names(batch.schema)
+        _check_fields(batch.schema)
     except BROKEN as error:
         raise ProtocolError(f"the element is no record batch: {error}") from None
     return batch
 
 
-def _check_names(schema: Any) -> None:
-    """Raise UnicodeDecodeError if the name of a column, or of a field in one, is not UTF-8. It
-    would be raised where the name is used.
+def _check_fields(schema: Any) -> None:
+    """Raise ValueError if the name of a column, or of a field in one, is not UTF-8, or if pyarrow has
+    no class for its values, as for intervals of months. Either would be raised where the program
+    looks at the column.
     """
     left = [*schema]
     while left:
         field = left.pop()
         field.name  # noqa: B018  # decodes it
-        left += (field.type.field(index) for index in range(field.type.num_fields))
+        kind = field.type
+        for each in (kind, kind.value_type) if isinstance(kind, pa.DictionaryType) else (kind,):
+            try:
+                pa.nulls(0, each)
+            except LookupError:
+                raise ValueError(f"pyarrow has no values of the type {each}") from None
+        left += (kind.field(index) for index in range(kind.num_fields))
 
 
 def _read(buffer: Any) -> Any:

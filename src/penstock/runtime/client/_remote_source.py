@@ -10,7 +10,7 @@ Rules of this file:
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, Unpack, overload
 
-from penstock.api import PlaceInStream, Time, UsageError
+from penstock.api import PlaceInStream, Time, UsageError, shown
 from penstock.client import (
     StreamOptions,
     TrioOptions,
@@ -228,8 +228,12 @@ def subscribe(
         )
     # A misspelt option would be ignored without a word otherwise.
     if remotely:
+        of_logs = {"partition", "start", "stop"} & remotely.keys()
         raise UsageError(
             f"{', '.join(remotely)}: only a URL takes these; this stream does not leave the process"
+            if not of_logs
+            else f"{', '.join(remotely)}: a log takes partition, start and stop, and a URL all of "
+            f"these; {shown(source)} is neither"
         )
     # None lets the source say how much to request ahead: behind latest() a buffer of 256 would hold
     # old elements, and once gave a slow reader element 8 when the newest was 129.
