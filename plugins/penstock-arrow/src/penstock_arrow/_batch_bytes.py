@@ -78,9 +78,9 @@ def read(data: bytes) -> object:
 
 
 def _check_fields(schema: Any) -> None:
-    """Raise ValueError if the name of a column, or of a field in one, is not UTF-8, or if pyarrow has
-    no class for its values, as for intervals of months. Either would be raised where the program
-    looks at the column.
+    """Raise ValueError if the name of a column, or of a field in one, is not UTF-8, or if pyarrow
+    has no class for its values, as for intervals of months. Either would be raised where the
+    program looks at the column.
     """
     left = [*schema]
     while left:
