@@ -315,14 +315,14 @@ BATCH = {"Content-Encoding": "X-Rsio-LengthPrefixedElements"}
 
 
 async def draft(
-    *answers: tuple[int, dict[str, str], bytes], **options: Any
+    *answers: tuple[int, dict[str, str], bytes], path: str = "/p/x", **options: Any
 ) -> tuple[list[Any], Draft]:
     """Read the stream of a server that gives these answers. Return the elements, and the server."""
     server = Draft(*answers)
     async with trio.open_nursery() as nursery:
         await server.serve(nursery)
         try:
-            return await read(localhost("/p/x"), serializer="bytes", **options), server
+            return await read(localhost(path), serializer="bytes", **options), server
         finally:
             nursery.cancel_scope.cancel()
 
@@ -380,6 +380,16 @@ async def test_a_batch_without_positions_counts_when_it_is_whole(autojump_clock:
         (410, {}, b""),
     )
     assert elements == [b"1", b"2"]
+
+
+async def test_a_path_without_a_publisher_is_told_where_publishers_are(
+    autojump_clock: Clock,
+) -> None:
+    """`http://site/x` is what a URL of the other transports looks like."""
+    for path, has_advice in (("/x", True), ("/p/x", False)):
+        with pytest.RaisesGroup(pytest.RaisesExc(Rejected, match="HTTP 404")) as caught:
+            await draft((404, {}, b""), path=path)
+        assert ("/p/NAME" in str(caught.value.exceptions[0])) == has_advice
 
 
 async def test_more_than_was_requested_is_kept_and_not_lost(autojump_clock: Clock) -> None:

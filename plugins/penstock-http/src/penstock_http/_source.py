@@ -500,6 +500,8 @@ class _Reading:
                 (await self._connection.whole_body(MAX_TEXT)).decode(errors="replace").strip()
             )
         what = f"{text or 'the server gave no reason'} (HTTP {answer.status})"
+        if answer.status == 404 and "/p/" not in urlsplit(self._publisher).path:
+            what += "; a publisher of penstock's server is at the path /p/NAME"
         if answer.status in {401, 407}:  # of the server, or of a proxy
             return AuthRefused(what, processed=False)
         if "x-rsio-error" in answer.headers and answer.status not in {403, 404, 409, 429}:
