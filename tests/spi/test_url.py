@@ -246,6 +246,8 @@ def test_a_text_in_place_of_the_names_is_refused() -> None:
         ("unix:///run/p.sock?encoding=msgpack#ticks", "/run/p.sock", "msgpack", "ticks"),
         ("tcp://127.0.0.1:7000/ticks?encoding=msgpack", "", None, "ticks?encoding=msgpack"),
         ("ws://host/chat?x=1#ticks", "/chat?x=1", None, "ticks"),
+        ("ws://host/chat?x=1#", "/chat?x=1", None, None),
+        ("ws://host/chat#", "/chat", None, None),
         ("exec:server ?encoding=msgpack#ticks", "server ?encoding=msgpack", None, "ticks"),
     ],
 )

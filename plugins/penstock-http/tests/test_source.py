@@ -382,14 +382,14 @@ async def test_a_batch_without_positions_counts_when_it_is_whole(autojump_clock:
     assert elements == [b"1", b"2"]
 
 
+@pytest.mark.parametrize(("path", "has_advice"), [("/x", True), ("/p/x", False)])
 async def test_a_path_without_a_publisher_is_told_where_publishers_are(
-    autojump_clock: Clock,
+    path: str, has_advice: bool, autojump_clock: Clock
 ) -> None:
     """`http://site/x` is what a URL of the other transports looks like."""
-    for path, has_advice in (("/x", True), ("/p/x", False)):
-        with pytest.RaisesGroup(pytest.RaisesExc(Rejected, match="HTTP 404")) as caught:
-            await draft((404, {}, b""), path=path)
-        assert ("/p/NAME" in str(caught.value.exceptions[0])) == has_advice
+    with pytest.RaisesGroup(pytest.RaisesExc(Rejected, match="HTTP 404")) as caught:
+        await draft((404, {}, b""), path=path)
+    assert ("/p/NAME" in str(caught.value.exceptions[0])) == has_advice
 
 
 async def test_more_than_was_requested_is_kept_and_not_lost(autojump_clock: Clock) -> None:

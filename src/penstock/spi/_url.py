@@ -139,7 +139,10 @@ class Url:
         if self._authority and not self.path and self.encoding is None:
             return f"{self.scheme}://{self._authority}" + (f"/{name}" if name else "")
         before = self.scheme + (":" if self.host is None else f"://{self._authority}") + self.path
-        before += "" if self.encoding is None else f"?encoding={self.encoding}"
+        if self.encoding is not None:
+            before += f"?encoding={self.encoding}"
+        elif self._authority:
+            return f"{before}#{name}"  # also without a name: the path would be one
         return before + (f"#{name}" if name else "")
 
     @property
