@@ -332,10 +332,14 @@ print("status", status, flush=True)
 
 
 def refusal_of(address: str) -> str:
-    """Return what a client is told that gets no place."""
-    with pytest.raises((ConnectionLost, Rejected)) as refused:
+    """Return what a client is told that gets no place; empty if it is let in. A parent learns a
+    moment later whom its workers have let in, and until then one client more may come in.
+    """
+    try:
         ask(address)
-    return str(refused.value)
+    except (ConnectionLost, Rejected) as refused:
+        return str(refused)
+    return ""
 
 
 def test_the_bounds_hold_for_all_workers_together(tmp_path: Path) -> None:
@@ -351,7 +355,7 @@ def test_the_bounds_hold_for_all_workers_together(tmp_path: Path) -> None:
         assert len({peer.request("who") for peer in peers}) == 2
         while "places" not in (refusal := refusal_of(address)):
             # The end of the connection may come before the client has read the reason.
-            assert "Connection reset" in refusal
+            assert not refusal or "Connection reset" in refusal
         first.close()
         wait_until_accepted(address)
         stack.close()
