@@ -210,7 +210,7 @@ def test_all_messages_are_found_if_no_element_looks_like_one() -> None:
 
 
 @pytest.mark.parametrize("count", [9, 1_000, 5_000])
-@pytest.mark.parametrize("length", [5, 29])
+@pytest.mark.parametrize("length", [5, 29, 8, 76])  # with the last two a window ends behind a begin
 def test_the_rest_of_a_window_makes_no_piece_be_looked_at_twice(
     monkeypatch: pytest.MonkeyPatch, count: int, length: int
 ) -> None:

@@ -180,17 +180,19 @@ def test_changed_bytes_are_refused_or_are_a_sound_batch() -> None:
     assert 200 < refused < 2_000
 
 
-@pytest.mark.parametrize("is_nested", [False, True])
-def test_a_type_without_a_class_is_refused(is_nested: bool) -> None:
+@pytest.mark.parametrize("place", ["a column", "a list", "a dictionary"])
+def test_a_type_without_a_class_is_refused(place: str) -> None:
     """Pyarrow reads intervals of months, and raises KeyError where the program looks at the column.
     It cannot write them: the byte that is another unit of intervals is replaced.
     """
     kind = pa.month_day_nano_interval()
-    column = pa.array([None], pa.list_(kind) if is_nested else kind)
+    column = pa.array([None], pa.list_(kind) if place == "a list" else kind)
+    if place == "a dictionary":
+        column = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), column)
     data = ARROW.dumps(pa.RecordBatch.from_pydict({"a": column}))
     found = []
-    for place in (number for number, byte in enumerate(data) if byte == 2):
-        changed = data[:place] + b"\0" + data[place + 1 :]
+    for at in (number for number, byte in enumerate(data) if byte == 2):
+        changed = data[:at] + b"\0" + data[at + 1 :]
         try:
             schema = pa.ipc.open_stream(changed).schema
         except (pa.ArrowException, OSError):
