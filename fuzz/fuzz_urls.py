@@ -55,6 +55,7 @@ SEEDS = (
     b"\0reactivesocket+tcp://[::1%25eth0]:7000",
     b"\0tcp://h:7000?encoding=msgpack#ticks?start=5",
     b"\0http://a.b/c?d=e#f",
+    b"\0ws://h/chat?encoding=msgpack#",
     b"\1orders?start=5&stop=latest&partition=east",
     b"\1orders@5",
     b"\2//127.0.0.1:4222/orders?partition=east&start=500&stop=latest",

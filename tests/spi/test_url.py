@@ -248,6 +248,7 @@ def test_a_text_in_place_of_the_names_is_refused() -> None:
         ("ws://host/chat?x=1#ticks", "/chat?x=1", None, "ticks"),
         ("ws://host/chat?x=1#", "/chat?x=1", None, None),
         ("ws://host/chat#", "/chat", None, None),
+        ("ws://host/chat?encoding=msgpack#", "/chat", "msgpack", None),
         ("exec:server ?encoding=msgpack#ticks", "server ?encoding=msgpack", None, "ticks"),
     ],
 )

@@ -139,11 +139,10 @@ class Url:
         if self._authority and not self.path and self.encoding is None:
             return f"{self.scheme}://{self._authority}" + (f"/{name}" if name else "")
         before = self.scheme + (":" if self.host is None else f"://{self._authority}") + self.path
-        if self.encoding is not None:
-            before += f"?encoding={self.encoding}"
-        elif self._authority:
-            return f"{before}#{name}"  # also without a name: the path would be one
-        return before + (f"#{name}" if name else "")
+        before += "" if self.encoding is None else f"?encoding={self.encoding}"
+        # A path behind an authority would be a name without the mark.
+        has_mark = name or (self._authority and self.path)
+        return f"{before}#{name}" if has_mark else before
 
     @property
     def _authority(self) -> str:
