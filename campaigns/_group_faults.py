@@ -3,7 +3,6 @@
 Each function is one test. It gets how a log and a member are made on a server.
 """
 
-import os
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 import trio
 
 import penstock
+from campaigns._processes import stop
 from campaigns._server_process import HANGS_AFTER, free_port
 from campaigns.brokers._member import HOLD, NAME, rows_of
 from penstock.api import LogError, UsageError
@@ -152,7 +152,7 @@ async def a_member_that_stalls_loses_its_partitions_and_goes_on(kind: Faulty, fo
             assert await stalled.stdout.receive_some(), "the other member has ended"
             await log.append([b"%d" % number for number in range(20)])
             await _until(lambda: len(rows_of(file)) >= 20, log)
-            os.kill(stalled.pid, signal.SIGSTOP)
+            stop(stalled.pid)
             await log.append([b"%d" % number for number in range(20, 40)])
             options = {"group": "billing", "acknowledge": "by hand", "hold": HOLD}
             async with kind.group(kind.url, NAME, **options) as group:
@@ -162,7 +162,7 @@ async def a_member_that_stalls_loses_its_partitions_and_goes_on(kind: Faulty, fo
                         record = await anext(stream)
                         seen.append(record.value)
                         group.acknowledge(record)
-            os.kill(stalled.pid, signal.SIGCONT)
+            stalled.send_signal(signal.SIGCONT)
             await log.append([b"40"])
             await _until(lambda: rows_of(file)[-1].value == b"40", log)
             await stalled.stdout.aclose()

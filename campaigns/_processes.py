@@ -1,6 +1,7 @@
 """The processes of a run, their memory and their processor time, from /proc."""
 
 import os
+import signal
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -44,3 +45,12 @@ def memory_of(pids: Iterable[int]) -> int:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
             total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
     return total
+
+
+def stop(pid: int) -> None:
+    """Stop a process: its connections stay, and it does nothing when this returns."""
+    os.kill(pid, signal.SIGSTOP)
+    # A thread on another core may go on for a moment.
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        while stat.read_text().rpartition(")")[2].split()[0] != "T":
+            pass

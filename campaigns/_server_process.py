@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Self
 
+from campaigns._processes import stop
+
 HANGS_AFTER = 60.0
 """Seconds after which a server that does not start fails a test."""
 
@@ -50,11 +52,7 @@ class ServerProcess(ABC):
     def stall(self) -> None:
         """Let it answer nothing, and keep its connections."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        # A thread on another core may go on for a moment.
-        for stat in Path(f"/proc/{self._process.pid}/task").glob("*/stat"):
-            while stat.read_text().rpartition(")")[2].split()[0] != "T":
-                pass
+        stop(self._process.pid)
 
     def go_on(self) -> None:
         """End a stall."""

@@ -21,6 +21,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Self
 
+from campaigns._processes import stop
+
 HERE: Final = Path(__file__).parent
 HEAP: Final = "512m"
 MEASURED_HEAP: Final = "1g"
@@ -217,15 +219,13 @@ class LocalKafka:
 
     def pause(self) -> None:
         """Stop the broker: its connections stay, and it answers nothing."""
-        self._signal(signal.SIGSTOP)
+        if self._process is not None:
+            stop(self._process.pid)
 
     def go_on(self) -> None:
         """Let a broker go on that was paused."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: int) -> None:
         if self._process is not None:
-            os.kill(self._process.pid, number)
+            self._process.send_signal(signal.SIGCONT)
 
     def _answers(self) -> bool:
         host, _, port = self.address.partition(":")
