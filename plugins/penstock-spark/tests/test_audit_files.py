@@ -59,6 +59,7 @@ def test_spark_reads_a_record_as_this_process_does(spark: Any, record: Path) -> 
     assert all(row.record == "a record" and row.transcript for row in rows)
 
 
+@pytest.mark.heavy
 def test_the_files_of_a_url_are_checked(spark: Any, record: Path, tmp_path: Path) -> None:
     """A damaged file of signals and one of subscriptions are named; so is a folder that is not
     there, one without signals, and a file system that the session does not have.
@@ -88,6 +89,7 @@ def test_the_files_of_a_url_are_checked(spark: Any, record: Path, tmp_path: Path
         broken.write_bytes(min(record.glob(f"{name}-*.parquet")).read_bytes())
 
 
+@pytest.mark.heavy
 def test_a_record_that_grows_is_judged_file_by_file(spark: Any, tmp_path: Path) -> None:
     """The breach of a stream is in the second file, and its demand in the first one: the report of
     the streaming query has it when the second one is there. Nothing is judged twice.

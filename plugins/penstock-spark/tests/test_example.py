@@ -11,6 +11,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
+@pytest.mark.heavy
 def test_the_example_prints_its_stored_output(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

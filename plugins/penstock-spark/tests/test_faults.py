@@ -52,6 +52,7 @@ def _rows(spark: Any, folder: Path) -> list[tuple[str, int, Any]]:
     return sorted((row.partition, row.offset, row.timestamp) for row in found)
 
 
+@pytest.mark.heavy
 def test_two_queries_read_a_log_whose_clock_jumps(spark: Any, tmp_path: Path) -> None:
     """Both get each element once, with the same time; the times of a partition never go back, so
     after a jump ahead they stay at that time.
@@ -98,7 +99,7 @@ def test_partitions_are_added_while_a_query_runs(spark: Any, tmp_path: Path) -> 
     ]
 
 
-@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("goes_on", [False, pytest.param(True, marks=pytest.mark.heavy)])
 def test_a_log_is_trimmed_below_the_position_of_a_query(
     spark: Any, tmp_path: Path, *, goes_on: bool
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_log_is_trimmed_below_the_position_of_a_query(
     ]
 
 
+@pytest.mark.heavy
 def test_the_checkpoint_of_another_query_is_refused(spark: Any, tmp_path: Path) -> None:
     """It has read a log of the same name on another server. With its own one each query goes on."""
     folders = [tmp_path / name for name in ("one", "other")]

@@ -128,6 +128,7 @@ def run_and_disturb(spark: Any, server: Served, folder: Path, disturb: Callable[
         query.stop()
 
 
+@pytest.mark.heavy
 def test_tasks_that_are_killed_are_repeated(spark: Any, tmp_path: Path) -> None:
     """A kill -9 of the Python processes of the executor:
     Spark repeats the tasks, and each range is read again.

@@ -46,6 +46,7 @@ def test_executors_read_from_all_servers(both: list[Served]) -> None:
     assert len({each["executor"] for each in found}) == 2
 
 
+@pytest.mark.heavy
 def test_a_query_goes_on_without_a_server_that_is_away(
     spark: Any, tmp_path: Path, both: list[Served]
 ) -> None:

@@ -282,7 +282,7 @@ def fill(disk: Path) -> None:
             file.write(bytes(4096))
 
 
-@pytest.mark.parametrize("full", ["stage", "commit"])
+@pytest.mark.parametrize("full", [pytest.param("stage", marks=pytest.mark.heavy), "commit"])
 def test_a_receiver_whose_disk_is_full_loses_nothing(
     spark: Any, tmp_path: Path, disk: Path, full: str
 ) -> None:

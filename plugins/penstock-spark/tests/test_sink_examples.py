@@ -54,6 +54,7 @@ def test_supervised_query_prints_what_the_page_shows(
     assert capsys.readouterr().out == (EXAMPLES / "supervised_query.out").read_text()
 
 
+@pytest.mark.heavy
 def test_keyed_pipeline_prints_what_the_page_shows(
     spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

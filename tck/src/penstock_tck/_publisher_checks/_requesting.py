@@ -87,14 +87,14 @@ class RequestingChecks(PublisherStage):
 
     @check("3.3", elements=200)
     async def the_stack_does_not_grow_with_the_stream(self) -> None:
-        """Takes 1,500 elements at once, and 5,000 requested one by one inside on_next (fewer if
+        """Takes 1,500 elements at once, and 2,000 requested one by one inside on_next (fewer if
         that takes longer than a second). Expects a stack that is as deep for the last as for the
         second.
 
         If this fails, look at a function that signals one element
         and then calls itself for the next: it must be a loop.
         """
-        for asks, wish in ((False, 1_500), (True, 5_000)):
+        for asks, wish in ((False, 1_500), (True, 2_000)):
             length = self.length(wish)
             first = 1 if asks else length
             watcher = _StackWatcher(self.may_go_on if asks else None)
