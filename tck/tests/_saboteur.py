@@ -97,19 +97,25 @@ class Saboteur:
     verification: type[Verification]
     caught: Mapping[str, str]
 
-    def results(self) -> list[CheckResult]:
-        """Run the checks of the kind. Observations assert nothing and are left out. So are the
+    def failed_of_its_checks(self) -> dict[str, CheckResult]:
+        """Run the checks that must fail; return those that did."""
+        return _failed(run_checks(self.verification, list(self.caught)))
+
+    def failed(self) -> dict[str, CheckResult]:
+        """Run the checks of the kind, and return those that failed. Observations assert nothing and are left out. So are the
         checks of SEE_MANY_FAULTS that the saboteur does not name: each may fail or pass.
         """
         left_out = SEE_MANY_FAULTS - set(self.caught)
-        return run_checks(
-            self.verification,
-            [
-                check.name
-                for check in checks_of(self.verification)
-                if check.kind is Kind.CHECK and check.name not in left_out
-            ],
-        )
+        names = [
+            check.name
+            for check in checks_of(self.verification)
+            if check.kind is Kind.CHECK and check.name not in left_out
+        ]
+        return _failed(run_checks(self.verification, names))
+
+
+def _failed(results: Iterable[CheckResult]) -> dict[str, CheckResult]:
+    return {result.check: result for result in results if result.failed}
 
 
 def _saboteur(

@@ -6,14 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 from penstock_tck.wire import (
-    Requirement,
     Result,
     Target,
     Verdict,
     check_target,
     scripted_server,
 )
-from penstock_tck.wire._requirement import Table
 
 from penstock.spi import Connection, build_registry, parse_url
 from penstock.testing import run_virtual
@@ -58,22 +56,13 @@ def not_supported(results: list[Result]) -> set[str]:
 
 
 def failed_requirements(
-    dialect: str, script: Script, fault: str = "", target: Target | None = None
+    dialect: str, script: Script, fault: str = "", only: Sequence[str] = ()
 ) -> set[str]:
-    """Check a script against every requirement, in virtual time;
+    """Check a script against every requirement, or those of `only`, in virtual time;
     return the names of those that failed.
     """
 
     async def run() -> set[str]:
-        return set(failing(await check_script(dialect, script, fault, target=target)))
+        return set(failing(await check_script(dialect, script, fault, only=only)))
 
     return run_virtual(run)
-
-
-def faults_of(table: Table, faults: dict[str, set[str]], order: Sequence[Requirement]) -> list[str]:
-    """Return the faults whose first failed requirement is in `table`:
-    so each fault is tested in one file.
-    """
-    position = {row.name: index for index, row in enumerate(order)}
-    names = {row.name for row in table.rows}
-    return [fault for fault, rows in faults.items() if min(rows, key=position.__getitem__) in names]
