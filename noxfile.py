@@ -220,7 +220,10 @@ PARTS = (
 @nox.session(venv_backend="none")
 def everything(session: nox.Session) -> None:
     """All that CI needs, two sessions at a time: a plain nox. What each prints follows its end."""
-    more = {"docs": ("--", "-t", "check")}  # without the theme, which takes half of its time
+    more = {
+        "docs": ("--", "-t", "check"),  # without the theme, which takes half of the time
+        "demo": ("--", "--without", "spark_pipeline"),  # as well; it is played in the night
+    }
     commands = {
         name: (sys.executable, "-m", "nox", "-s", name, *more.get(name, ())) for name in PARTS
     }
@@ -362,7 +365,7 @@ def tck(session: nox.Session) -> None:
     session.run("pytest", *SHARED, *LIGHT, "tck/tests")
     session.install("--upgrade", *EDITABLE, *groups)
     # Random scripts are most of the time of the kit. The campaign `heavy` tries all.
-    few = ("--tck-require", "--tck-seeds=60")
+    few = ("--tck-require", "--tck-seeds=20")
     session.run(*PYTEST, *SHARED, *LIGHT, *few, "tests/tck")
 
 

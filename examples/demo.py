@@ -1,5 +1,6 @@
 """The demo: all that penstock does, inside one process, over networks, with logs, beside other
-libraries and on Apache Spark, in less than two minutes. `demo.py one_port encodings` plays some.
+libraries and on Apache Spark, in less than two minutes. `demo.py one_port encodings` plays some,
+`demo.py --without spark_pipeline` all others.
 
 Run it in a terminal to watch; without one it writes plain lines. It ends with a table of each claim
 and its measurement. It exits with 1 if a claim was not shown. A scene whose program or library is
@@ -53,7 +54,16 @@ async def main(names: list[str]) -> bool:
     return write_table(findings, left_out)
 
 
+def chosen(words: list[str]) -> list[str]:
+    """Return the names of the scenes that the words of the command line ask for."""
+    leave_out = words[:1] == ["--without"]
+    names = words[1:] if leave_out else words
+    if unknown := set(names).difference(SCENES):
+        sys.exit(f"no scenes: {', '.join(sorted(unknown))}; there are: {', '.join(SCENES)}")
+    if leave_out:
+        return [each for each in SCENES if each not in names]
+    return names or list(SCENES)
+
+
 if __name__ == "__main__":
-    if unknown := set(sys.argv[1:]).difference(SCENES):
-        sys.exit(f"no scenes: {', '.join(unknown)}; there are: {', '.join(SCENES)}")
-    sys.exit(0 if trio.run(main, sys.argv[1:] or list(SCENES)) else 1)
+    sys.exit(0 if trio.run(main, chosen(sys.argv[1:])) else 1)

@@ -14,7 +14,13 @@ MIRRORS = {"src/penstock": "tests", "tck/src/penstock_tck/wire": "tck/tests/wire
 LONG = 150
 """Lines from which on a module has a test module, so that its tests are found by its path."""
 
-TESTED_ELSEWHERE: dict[str, str] = {}
+TESTED_ELSEWHERE: dict[str, str] = {
+    f"tck/src/penstock_tck/wire/_{rows}_rows.py": "tck/tests/wire/test_faults.py"
+    for rows in (
+        *("rs_demand", "rs_framing", "rs_id", "rs_relay", "rs_request", "rs_setup"),
+        *("rsio_extension", "rsio_hello", "rsio_relay", "rsio_stream"),
+    )
+}
 """Long modules without a test module of their own, each with the test that stands for it."""
 
 

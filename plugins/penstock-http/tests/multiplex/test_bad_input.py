@@ -261,7 +261,7 @@ async def test_a_flood_or_a_fault_gets_its_goaway(
     assert words in text
     await client.stream.aclose()  # the server waits for that, or for Limits.linger
     while len(server.peers) > 1 or server.statistics().handshaking:
-        await trio.sleep(0.01)
+        await trio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ async def test_silence_ends_in_time(serving: Any, raw: Any, begins: bytes) -> No
         while await _receives(client):
             pass
         while server.statistics().handshaking:
-            await trio.sleep(0.01)
+            await trio.lowlevel.checkpoint()
 
 
 async def _receives(client: Any) -> bool:
