@@ -4,13 +4,11 @@ It runs alone, without the other files of the repository.
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests._real_time import HANGS_AFTER
+from tests.examples._scripts import Done, ScriptForks, run_alone
 
 ROOT = Path(__file__).parents[2]
 # The demo measures in real time, so its output differs between runs. `nox -s demo` runs it, and the
@@ -33,35 +31,21 @@ ON_A_REAL_CLOCK = {
 REWRITE_STORED_OUTPUTS = "PENSTOCK_WRITE_OUT" in os.environ
 
 
-def _run(example: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
+def _run(example: Path, folder: Path, forks: ScriptForks) -> Done:
     """Run a copy in an empty folder, as a reader does who copies the example from a page."""
-    program = shutil.copy(example, folder)
-    runner = (
-        []
-        if example.name in ON_A_REAL_CLOCK
-        else [str(Path(__file__).with_name("_on_virtual_time.py"))]
-    )
-    command = [sys.executable, "-W", "error", "-X", "utf8", *runner, str(program)]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=HANGS_AFTER,
-        check=False,
-        cwd=folder,
-    )
+    program = Path(shutil.copy(example, folder))
+    return run_alone(program) if example.name in ON_A_REAL_CLOCK else forks.run(program)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_example_prints_its_out_file(example: Path, tmp_path: Path) -> None:
+def test_example_prints_its_out_file(example: Path, tmp_path: Path, forks: ScriptForks) -> None:
     """The example runs without a warning, ends by itself with status 0, and prints exactly its .out
     file, which the documentation shows.
 
     Set PENSTOCK_WRITE_OUT to store the present output;
     then read the difference before you commit it.
     """
-    done = _run(example, tmp_path)
+    done = _run(example, tmp_path, forks)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     if REWRITE_STORED_OUTPUTS:
