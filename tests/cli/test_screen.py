@@ -10,6 +10,7 @@ import pytest
 from penstock.api import UsageError
 from penstock.cli import _screen
 from penstock.cli._screen import ERASE, PIECE, Screen
+from tests._real_time import HANGS_AFTER
 
 
 class Pipes:
@@ -69,26 +70,53 @@ def test_the_line_is_not_drawn_on_a_row_of_an_element(tty: Pipes) -> None:
     assert tty.text() == b"\ndone\n"
 
 
-def test_the_line_makes_room_for_a_message(tty: Pipes) -> None:
+def test_the_line_makes_room_for_a_message(tty: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a message has not ended its row, no line is drawn."""
+    now = 100.0
+    monkeypatch.setattr(_screen, "monotonic", lambda: now)
     screen = Screen(line_file=tty.file)
     screen.draw("1 element")
     screen.before_message("half ")
+    now = 101.0
     screen.draw("2 elements")
     assert tty.text() == ERASE + b"1 element" + ERASE
     screen.before_message("whole\n")
+    screen.draw("2 elements")
+    assert tty.text() == b""  # the message is not written yet
+    now = 102.0
     screen.draw("2 elements")
     assert tty.text() == ERASE + b"2 elements"
 
 
 def test_a_message_does_not_wait_for_a_slow_terminal(tty: Pipes) -> None:
-    """It is written in the run loop.
-    While a thread holds the screen, the line is erased already.
-    """
+    """It is written in the run loop. Most threads that hold the screen have erased the line."""
     screen = Screen(line_file=tty.file)
     with screen._lock:
         screen.before_message("x\n")
     assert tty.text() == b""
+
+
+def test_a_message_waits_until_a_thread_has_drawn_the_line(
+    tty: Pipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line would come between the message and its row."""
+    monkeypatch.setattr(_screen, "MESSAGE_SECONDS", HANGS_AFTER)
+    screen = Screen(line_file=tty.file)
+    real, is_drawing, may_draw = os.write, threading.Event(), threading.Event()
+
+    def slow_write(file: int, data: bytes) -> int:
+        is_drawing.set()
+        may_draw.wait(HANGS_AFTER)
+        return real(file, data)
+
+    monkeypatch.setattr(os, "write", slow_write)
+    drawing = threading.Thread(target=screen.draw, args=["1 element"])
+    drawing.start()
+    is_drawing.wait(HANGS_AFTER)
+    threading.Timer(0.01, may_draw.set).start()
+    screen.before_message("x\n")
+    drawing.join()
+    assert tty.text() == ERASE + b"1 element" + ERASE
 
 
 def test_for_a_pipe_the_line_is_erased_before_elements_that_are_seldom(

@@ -36,6 +36,11 @@ it if nothing was written for this time, and is not drawn again before this time
 it to print. Elements that come faster are not for human eyes, and would hide the line all the time.
 """
 
+MESSAGE_SECONDS: Final = 0.02
+"""Seconds that a message waits for a thread that is writing. It waits in the run loop, so a slow
+terminal must not hold it up for longer.
+"""
+
 FINISH_SECONDS: Final = 0.2
 """Seconds to wait for a thread that still writes.
 A terminal that is stopped must not delay the end of the command.
@@ -94,14 +99,13 @@ class Screen:
             self._write_line(ERASE + line.encode("ascii", "replace"))
 
     def before_message(self, text: str) -> None:
-        """Erase the line, because `text` follows on standard error.
-        Does not wait for a thread that is writing.
+        """Erase the line, because `text` follows on standard error. The line is not drawn again
+        before `text` has had time to follow. Waits for a thread that is writing, but not for long.
         """
-        # A thread that writes elements has erased the line. This is called in the run loop, which
-        # must not wait for a slow terminal.
-        if self._lock.acquire(blocking=False):
+        if self._lock.acquire(timeout=MESSAGE_SECONDS):
             try:
                 self._erase()
+                self._no_line_before = monotonic() + QUIET_SECONDS
                 self._row_is_begun = not text.endswith("\n")
             finally:
                 self._lock.release()
