@@ -159,6 +159,16 @@ def _install_npm(session: nox.Session, *packages: str) -> None:
     session.env["NODE_PATH"] = f"{folder}/node_modules"
 
 
+def _halves(command: Sequence[str], folder: str, *half: str) -> dict[str, Sequence[str]]:
+    """Return a command for some files of a folder, and one for its others."""
+    paths = [f"{folder}/{each}" for each in half]
+    others = [f"--ignore={path}" for path in paths]
+    return {
+        f"{folder}: {', '.join(half)}": (*command, *paths),
+        f"{folder}: the others": (*command, folder, *others),
+    }
+
+
 def _two_at_a_time(session: nox.Session, commands: Mapping[str, Sequence[str]]) -> None:
     """Run commands, two at a time. What one prints is shown when it ends; all run if one fails."""
 
@@ -361,12 +371,14 @@ def tck(session: nox.Session) -> None:
         session.run(*PYTEST, *session.posargs)
         return
     _prepare(session, distributions=(*EDITABLE, *lowest))
-    # Without PYTEST: pytest 8 does not know one of the options.
-    session.run("pytest", *SHARED, *LIGHT, "tck/tests")
+    # Two processes with files of their own, because pytest-xdist takes longer for each of these
+    # 15,000 checks than pytest. Without PYTEST: pytest 8 does not know one of the options.
+    _two_at_a_time(session, _halves(("pytest", *LIGHT), "tck/tests", "wire"))
     session.install("--upgrade", *EDITABLE, *groups)
     # Random scripts are most of the time of the kit. The campaign `heavy` tries all.
     few = ("--tck-require", "--tck-seeds=20")
-    session.run(*PYTEST, *SHARED, *LIGHT, *few, "tests/tck")
+    operators = "test_operators_as_publishers.py", "test_remote_publishers.py"
+    _two_at_a_time(session, _halves((*PYTEST, *LIGHT, *few), "tests/tck", *operators))
 
 
 @nox.session(python=MAIN, default=False)
