@@ -40,6 +40,7 @@ DISTRIBUTIONS = (".", "./tck")
 # and would install an old src again.
 EDITABLE = tuple(word for project in DISTRIBUTIONS for word in ("-e", project))
 SPARK = "plugins/penstock-spark"  # its session installs 600 MB
+TEMPLATES = "tests/distributions/test_templates.py"
 DEPLOY = "examples/deploy"
 # The scenes of the demo use them. Without one its scene is left out.
 DEMO_PLUGINS = ("http", "websocket", "rsocket", "msgpack", "protobuf", "arrow", "nats", "spark")
@@ -393,9 +394,13 @@ def plugins(session: nox.Session) -> None:
         is_long = folder.endswith(("-http", "-websocket")) and not session.posargs
         how = session.posargs or (*(WAITING if is_long else ()), *LIGHT)
         commands[Path(folder).name] = (*PYTEST, *how, f"{folder}/tests")
+    if not session.posargs:
+        # One process: each that has a test of it installs the templates with pip.
+        commands["templates"] = (*PYTEST, TEMPLATES)
     # Those with a broker wait for it most of their time.
     _two_at_a_time(session, commands)
-    _pytest(session, "tests/distributions", "tests/conformance", options=WAITING)
+    rest = ("tests/distributions", "tests/conformance", f"--ignore={TEMPLATES}")
+    _pytest(session, *rest, options=WAITING)
 
 
 @nox.session(python=MAIN, default=False)

@@ -84,7 +84,7 @@ def test_every_element_is_read_before_the_end(
     form=st.sampled_from(["elements", "batches", "buffers", "slowly"]),
     demand=st.sampled_from([1, 3, 256]),
 )
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_every_element_of_a_block_is_read_before_the_end(
     name: str, served: Served, blocks: list[int], end: str, form: str, demand: int
 ) -> None:
