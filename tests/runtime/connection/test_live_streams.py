@@ -1,12 +1,15 @@
 """Which stream waits for which: through operators, topics and handlers."""
 
+import types
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 import trio
 
 from penstock import Service, Topic, connect, ops, pipe, remote, serve, subscribe
 from penstock.api import Subscriber, Subscription
+from penstock.runtime.connection import place_of
 from penstock.spi import WaitsFor
 from tests.runtime.server.test_live_streams import by_name, numbers
 
@@ -45,6 +48,44 @@ async def test_an_operator_that_works_on_an_element_has_a_place_in_the_code(auto
         WaitsFor.PUBLISHER,
         WaitsFor.DEMAND,
     )
+
+
+@asynccontextmanager
+async def slow_to_enter() -> AsyncIterator[None]:
+    """Take an hour to enter the block."""
+    await sleep_in_a_plugin()
+    yield
+
+
+sleep_in_a_plugin = types.FunctionType(
+    compile("async def sleep(): await trio.sleep(3600)", "_log.py", "exec").co_consts[0],
+    {"trio": trio, "__name__": "penstock_kafka._log"},
+)
+
+
+@pytest.mark.parametrize("is_of_the_program", [True, False])
+async def test_the_place_is_the_line_of_the_program(
+    autojump_clock, is_of_the_program: bool
+) -> None:
+    """Not that of the standard library, nor of a plugin, which stand between it and the wait. If
+    the program has no line there, the plugin's is told.
+    """
+
+    async def enter() -> None:
+        async with slow_to_enter():
+            pass
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(enter if is_of_the_program else sleep_in_a_plugin)
+        await trio.sleep(1)
+        (task,) = nursery.child_tasks
+        place = place_of(task)
+        nursery.cancel_scope.cancel()
+    if is_of_the_program:
+        assert place.startswith("test_live_streams.py:")
+        assert place.endswith(" in slow_to_enter")
+    else:
+        assert place == "_log.py:1 in sleep"
 
 
 async def test_an_operator_that_reads_another_stream_waits_on_it(autojump_clock) -> None:

@@ -11,6 +11,7 @@ Rules of this file:
 * Nothing is kept. The joins are found with each look.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Any, Final
@@ -27,8 +28,13 @@ MOST_ANCESTORS: Final = 64
 MOST_FRAMES: Final = 256
 """Frames of a task that are looked at."""
 
-_OWN: Final = ("penstock", "trio", "outcome")
-"""Packages whose frames are not the program's."""
+_OWN: Final = sys.stdlib_module_names | {"penstock", "trio", "outcome", "anyio", "sniffio"}
+"""Packages whose frames are not the program's. A context manager of `contextlib`, for example,
+stands between the program and what it waits for.
+"""
+
+_PLUGIN: Final = "penstock_"
+"""The package of a plugin begins so. Its frame is told only if the program has none."""
 
 
 def joined(streams: Sequence[OpenStream]) -> list[LiveStream]:
@@ -149,15 +155,20 @@ def place_of(task: Any) -> str:
     )
     if frames is None:
         return ""
-    found = ""
+    found = of_plugin = ""
     for number, (frame, line) in enumerate(frames()):
         if number >= MOST_FRAMES:
             break
         code = frame.f_code
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in _OWN:
-            found = f"{PurePath(code.co_filename).name}:{line} in {code.co_qualname}"
-    return found
+        if package in _OWN:
+            continue
+        place = f"{PurePath(code.co_filename).name}:{line} in {code.co_qualname}"
+        if package.startswith(_PLUGIN):
+            of_plugin = place
+        else:
+            found = place
+    return found or of_plugin
 
 
 def _holder(subscriber: object) -> tuple[str, str] | None:
