@@ -405,7 +405,7 @@ def plugins(session: nox.Session) -> None:
 
 @nox.session(python=MAIN, default=False)
 def spark(session: nox.Session) -> None:
-    """The tests of plugins/penstock-spark, with two tasks at once. Needs Java 17."""
+    """The tests of plugins/penstock-spark, two at a time: Java of here, or of a wheel."""
     # With the plugins whose elements the source decodes.
     _prepare(session, "tests", distributions=_editable(["spark", "msgpack", "protobuf"]))
     # Two sessions of Spark side by side: each waits for the other most of the time.
