@@ -180,3 +180,14 @@ def test_server_that_does_not_start_is_reported_in_words() -> None:
 
     with pytest.raises(programs.DidNotStart, match=r"penstock: .*256\.0\.0\.1"):
         trio.run(start)
+
+
+def test_scenes_are_chosen_by_name_or_left_out() -> None:
+    """A name that no scene has ends the program, and lists those that there are."""
+    assert demo.chosen([]) == list(demo.SCENES)
+    assert demo.chosen(["cut", "leaving"]) == ["cut", "leaving"]
+    others = demo.chosen(["--without", "spark_pipeline"])
+    assert [*others, "spark_pipeline"] == list(demo.SCENES)
+    for words in (["nosuch"], ["--without", "nosuch"]):
+        with pytest.raises(SystemExit, match="no scenes: nosuch; there are: fast_and_slow"):
+            demo.chosen(words)
