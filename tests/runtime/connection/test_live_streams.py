@@ -50,17 +50,13 @@ async def test_an_operator_that_works_on_an_element_has_a_place_in_the_code(auto
     )
 
 
-@asynccontextmanager
-async def slow_to_enter() -> AsyncIterator[None]:
-    """Take an hour to enter the block."""
-    await sleep_in_a_plugin()
-    yield
-
-
-sleep_in_a_plugin = types.FunctionType(
-    compile("async def sleep(): await trio.sleep(3600)", "_log.py", "exec").co_consts[0],
+opened_by_a_plugin = types.FunctionType(
+    compile("async def opened():\n  await trio.sleep(3600)\n  yield", "_log.py", "exec").co_consts[
+        0
+    ],
     {"trio": trio, "__name__": "penstock_kafka._log"},
 )
+"""A block that takes an hour to enter."""
 
 
 @pytest.mark.parametrize("is_of_the_program", [True, False])
@@ -72,20 +68,20 @@ async def test_the_place_is_the_line_of_the_program(
     """
 
     async def enter() -> None:
-        async with slow_to_enter():
+        async with asynccontextmanager(opened_by_a_plugin)():
             pass
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(enter if is_of_the_program else sleep_in_a_plugin)
+        nursery.start_soon(enter if is_of_the_program else opened_by_a_plugin().__anext__)
         await trio.sleep(1)
         (task,) = nursery.child_tasks
         place = place_of(task)
         nursery.cancel_scope.cancel()
     if is_of_the_program:
         assert place.startswith("test_live_streams.py:")
-        assert place.endswith(" in slow_to_enter")
+        assert place.endswith("<locals>.enter")
     else:
-        assert place == "_log.py:1 in sleep"
+        assert place == "_log.py:2 in opened"
 
 
 async def test_an_operator_that_reads_another_stream_waits_on_it(autojump_clock) -> None:
